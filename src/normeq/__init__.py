@@ -1,0 +1,55 @@
+"""Normalization-equivariant networks, and image denoising that does not care about units.
+
+A function is normalization-equivariant when ``f(λ·y + μ) = λ·f(y) + μ`` for every gain
+``λ > 0`` and every offset ``μ``.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from normeq import models, nn
+    from normeq.equivariance import assert_equivariant, equivariance_error
+    from normeq.errors import NormeqError
+    from normeq.models import create, load, save
+    from normeq.nn import normalized
+
+__version__ = "0.1.0"
+
+# Where each public name lives. Loaded on first use, so that importing normeq costs nothing.
+_HOME = {
+    "NormeqError": "normeq.errors",
+    "assert_equivariant": "normeq.equivariance",
+    "create": "normeq.models",
+    "equivariance_error": "normeq.equivariance",
+    "load": "normeq.models",
+    "normalized": "normeq.nn",
+    "save": "normeq.models",
+}
+_SUBPACKAGES = ("models", "nn")
+
+__all__ = [
+    "NormeqError",
+    "assert_equivariant",
+    "create",
+    "equivariance_error",
+    "load",
+    "models",
+    "nn",
+    "normalized",
+    "save",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _SUBPACKAGES:
+        return import_module(f"normeq.{name}")
+    if name in _HOME:
+        return getattr(import_module(_HOME[name]), name)
+    raise AttributeError(f"module 'normeq' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

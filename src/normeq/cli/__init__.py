@@ -1,0 +1,41 @@
+"""The command line: thin subcommands over the jobs, one module each.
+
+A command's module imports nothing heavy at its top, so that ``normeq --help`` is instant;
+a `NormeqError` from any of them becomes one sentence on standard error and an exit code.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from normeq.cli.check import check
+from normeq.errors import NormeqError
+
+
+class _SentenceGroup(TyperGroup):
+    """A command group that turns our exceptions into sentences instead of tracebacks."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except NormeqError as error:
+            typer.echo(f"normeq: {error}", err=True)
+            raise typer.Exit(error.exit_code) from error
+
+
+app = typer.Typer(
+    cls=_SentenceGroup,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Denoise images in their own units, and build, check and train equivariant networks.",
+)
+app.command()(check)
+
+
+def main() -> None:
+    """Run the command line."""
+    app(prog_name="normeq")

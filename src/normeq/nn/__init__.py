@@ -1,0 +1,31 @@
+"""The layers: linear maps, nonlinearities and residuals that commute with gain and offset."""
+
+from normeq.nn.affine import (
+    AffineConv2d,
+    AffineConvTranspose2d,
+    AffineLinear,
+    KernelSum,
+    ZeroSumConv2d,
+    constrain,
+    init_spread_,
+)
+from normeq.nn.normalized import Normalized, normalized
+from normeq.nn.padding import copy_pad, pad_to_multiple
+from normeq.nn.residual import AffineResidual
+from normeq.nn.sort import SortPool
+
+__all__ = [
+    "AffineConv2d",
+    "AffineConvTranspose2d",
+    "AffineLinear",
+    "AffineResidual",
+    "KernelSum",
+    "Normalized",
+    "SortPool",
+    "ZeroSumConv2d",
+    "constrain",
+    "copy_pad",
+    "init_spread_",
+    "normalized",
+    "pad_to_multiple",
+]

@@ -1,0 +1,376 @@
+"""Linear layers whose kernels sum to a given total: one for affine maps, zero for differences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Literal, get_args
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.nn.modules.conv import _ConvNd, _ConvTransposeNd
+from torch.nn.utils import parametrize
+
+from normeq.errors import UsageError
+from normeq.nn.padding import CopyMode, copy_pad
+
+Method = Literal["project", "telescope", "last"]
+METHODS: tuple[Method, ...] = get_args(Method)
+
+
+class KernelSum(nn.Module):
+    """A parametrization: every kernel sums to `total` over its constrained coefficients.
+
+    ``Σ kernel = total``, so a layer without bias maps ``λ·x + μ`` to ``λ·y + total·μ``.
+
+    Parameters
+    ----------
+    total
+        1 for affine combinations, 0 for differences.
+    free_channels
+        How many trailing input channels are left unconstrained (a noise map, say).
+    method
+        ``"project"`` subtracts the mean, an orthogonal projection and the best conditioned;
+        ``"telescope"`` subtracts a kernel from its circular shift, as the paper does;
+        ``"last"`` sets the last coefficient to what is missing from the total.
+    input_axis
+        The weight's axis of input channels: 1, or 0 for transposed convolutions.
+    groups
+        Groups of a transposed convolution, whose input channels share one axis.
+
+    Notes
+    -----
+    Use `constrain`, which works out the last two for a given layer.
+    """
+
+    def __init__(
+        self,
+        total: float = 1.0,
+        free_channels: int = 0,
+        method: Method = "project",
+        input_axis: int = 1,
+        groups: int = 1,
+    ) -> None:
+        super().__init__()
+        self.total = total
+        self.free_channels = free_channels
+        self.method = method
+        self.input_axis = input_axis
+        self.groups = groups
+
+    def forward(self, weight: Tensor) -> Tensor:
+        """Return the constrained weight."""
+        return self._on_kernels(weight, self._constrain)
+
+    def right_inverse(self, weight: Tensor) -> Tensor:
+        """Return parameters whose constrained weight is `weight`, projected onto the constraint."""
+        return self._on_kernels(weight, self._unconstrain)
+
+    def _on_kernels(self, weight: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
+        """Apply a function to the constrained kernels, laid out as rows, and put them back."""
+        kept = weight.shape[self.input_axis] - self.free_channels
+        constrained = weight.narrow(self.input_axis, 0, kept)
+        if self.input_axis == 1:  # (out, in, *kernel): one kernel for each output channel
+            mended = function(constrained.flatten(1)).view_as(constrained)
+        else:  # (in, out, *kernel): one kernel for each output channel and phase
+            grouped = constrained.unflatten(0, (self.groups, -1)).movedim(1, -1)
+            mended = function(grouped.contiguous()).movedim(-1, 1).flatten(0, 1)
+        if not self.free_channels:
+            return mended
+        free = weight.narrow(self.input_axis, kept, self.free_channels)
+        return torch.cat((mended, free), self.input_axis)
+
+    def _constrain(self, rows: Tensor) -> Tensor:
+        share = self.total / rows.shape[-1]
+        if self.method == "project":
+            return rows - (rows.mean(-1, keepdim=True) - share)
+        if self.method == "telescope":
+            return rows.roll(1, -1) - rows + share
+        head = rows[..., :-1]
+        return torch.cat((head, self.total - head.sum(-1, keepdim=True)), -1)
+
+    def _unconstrain(self, rows: Tensor) -> Tensor:
+        zero_sum = rows - rows.mean(-1, keepdim=True)
+        if self.method == "telescope":
+            return -zero_sum.cumsum(-1)
+        return zero_sum + self.total / rows.shape[-1]
+
+    def extra_repr(self) -> str:
+        """Describe the constraint in a printed network."""
+        free = f", free_channels={self.free_channels}" if self.free_channels else ""
+        return f"total={self.total:g}, method={self.method!r}{free}"
+
+
+def constrain(
+    layer: nn.Module,
+    total: float = 1.0,
+    *,
+    free_channels: int = 0,
+    method: Method = "project",
+) -> nn.Module:
+    """Make the kernels of a linear layer sum to `total`: ``layer(λ·x + μ) = λ·layer(x) + total·μ``.
+
+    The layer is changed in place and returned. Its present weights are kept as far as the
+    constraint allows (projected onto it), and any weight assigned later is projected likewise.
+
+    Parameters
+    ----------
+    layer
+        A `torch.nn.Linear`, a convolution, or a transposed convolution whose stride equals its
+        kernel size; without bias, and without zero padding if `total` is not 0.
+    total, free_channels, method
+        See `KernelSum`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from torch import nn
+    >>> conv = constrain(nn.Conv1d(3, 5, 4, bias=False))
+    >>> torch.allclose(conv.weight.sum((1, 2)), torch.ones(5), atol=1e-6)
+    True
+    """
+    if not isinstance(layer, nn.Linear | _ConvNd):
+        raise UsageError(
+            f"{type(layer).__name__} has no kernel to constrain: use a Linear or a convolution."
+        )
+    name = type(layer).__name__
+    if layer.bias is not None:
+        raise UsageError(f"{name} has a bias, which no constraint mends: build it with bias=False.")
+    if method not in METHODS:
+        raise UsageError(f"method {method!r} is unknown: use one of {METHODS}.")
+    transposed = isinstance(layer, _ConvTransposeNd)
+    groups = layer.groups if isinstance(layer, _ConvNd) else 1
+    channels = layer.in_channels if isinstance(layer, _ConvNd) else layer.in_features
+    if not 0 <= free_channels < channels:
+        raise UsageError(
+            f"free_channels={free_channels} must leave one of the {channels} input channels."
+        )
+    if free_channels and groups > 1:
+        raise UsageError(f"free_channels={free_channels} needs groups=1, not {groups}.")
+    if isinstance(layer, _ConvNd):
+        _refuse_lossy_geometry(layer, total)
+    parametrization = KernelSum(
+        total, free_channels, method, input_axis=0 if transposed else 1, groups=groups
+    )
+    parametrize.register_parametrization(layer, "weight", parametrization)
+    return layer
+
+
+def _refuse_lossy_geometry(layer: _ConvNd, total: float) -> None:
+    """Refuse geometries in which some output pixels would see only a part of their kernel."""
+    name = type(layer).__name__
+    if isinstance(layer, _ConvTransposeNd):
+        dilated = any(dilation != 1 for dilation in layer.dilation)
+        cropped = any(layer.padding) or any(layer.output_padding)
+        if layer.stride != layer.kernel_size or dilated or cropped:
+            raise UsageError(
+                f"{name} with kernel {layer.kernel_size}, stride {layer.stride} and padding "
+                f"{layer.padding} overlaps or crops its kernels: only stride = kernel size "
+                "without padding or dilation can be constrained."
+            )
+    elif total != 0 and layer.padding_mode == "zeros" and any(_conv_padding(layer)):
+        raise UsageError(
+            f"{name} pads with zeros, which no kernel sum mends: use a padding_mode that copies "
+            "('reflect', 'replicate' or 'circular')."
+        )
+
+
+def _conv_padding(layer: _ConvNd) -> list[int]:
+    """Amounts of padding before and after each axis, also where they were given by name."""
+    amounts: list[int] = layer._reversed_padding_repeated_twice
+    return amounts
+
+
+@torch.no_grad()
+def init_spread_(layer: nn.Module, gain: float = 1.0) -> None:
+    """Draw constrained kernels whose zero-sum part has variance ``gain²/n``.
+
+    With gain 1 the spread of equivariant features neither grows nor fades through depth.
+    """
+    weight: Tensor = layer.weight  # type: ignore[assignment]
+    (constraint,) = layer.parametrizations["weight"]  # type: ignore[index]
+    assert isinstance(constraint, KernelSum)
+    if constraint.input_axis == 1:
+        inputs = weight[0].numel()
+    else:
+        inputs = weight.shape[0] // constraint.groups
+    layer.weight = torch.randn_like(weight) * (gain / math.sqrt(inputs))
+
+
+class _CopyPaddedConv2d(nn.Conv2d):
+    """A convolution without bias whose padding copies existing values at every size."""
+
+    _total: float
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int | tuple[int, int],
+        stride: int | tuple[int, int] = 1,
+        padding: int | tuple[int, int] | Literal["same", "valid"] = 0,
+        dilation: int | tuple[int, int] = 1,
+        groups: int = 1,
+        *,
+        padding_mode: CopyMode = "reflect",
+        free_channels: int = 0,
+        method: Method = "project",
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__(
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            padding,
+            dilation,
+            groups,
+            bias=False,
+            padding_mode=padding_mode,
+            device=device,
+            dtype=dtype,
+        )
+        constrain(self, self._total, free_channels=free_channels, method=method)
+        init_spread_(self)
+
+    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        mode: Any = self.padding_mode
+        padded = copy_pad(input, _conv_padding(self), mode)
+        return F.conv2d(padded, weight, bias, self.stride, 0, self.dilation, self.groups)
+
+
+class AffineConv2d(_CopyPaddedConv2d):
+    """A convolution by affine combinations: ``conv(λ·x + μ) = λ·conv(x) + μ``.
+
+    Every kernel sums to one, there is no bias, and padding copies existing values.
+
+    Parameters
+    ----------
+    in_channels, out_channels, kernel_size, stride, padding, dilation, groups, device, dtype
+        As in `torch.nn.Conv2d`.
+    padding_mode
+        ``"reflect"``, ``"replicate"`` or ``"circular"``; see `copy_pad`.
+    free_channels
+        Trailing input channels whose coefficients are unconstrained: a noise map, which scales
+        with the image but does not shift with it.
+    method
+        How kernels are parametrized; see `KernelSum`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> conv = AffineConv2d(1, 4, 3, padding=1).double()
+    >>> x = torch.rand(1, 1, 8, 8, dtype=torch.float64)
+    >>> torch.allclose(conv(7 * x + 1000), 7 * conv(x) + 1000)
+    True
+    """
+
+    _total = 1.0
+
+
+class ZeroSumConv2d(_CopyPaddedConv2d):
+    """A convolution by differences: ``conv(λ·x + μ) = λ·conv(x)``.
+
+    Every kernel sums to zero, there is no bias, and padding copies existing values. Its output
+    no longer shifts with the image, so anything homogeneous may follow: plain bias-free
+    convolutions, zero padding, ReLU. Parameters are those of `AffineConv2d`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> conv = ZeroSumConv2d(1, 4, 3, padding=1).double()
+    >>> x = torch.rand(1, 1, 8, 8, dtype=torch.float64)
+    >>> torch.allclose(conv(7 * x + 1000), 7 * conv(x))
+    True
+    """
+
+    _total = 0.0
+
+
+class AffineConvTranspose2d(nn.ConvTranspose2d):
+    """Upsampling by affine combinations: ``up(λ·x + μ) = λ·up(x) + μ``.
+
+    Stride equals kernel size, so that each output pixel is one affine combination of the
+    channels of one input pixel: a 1x1 affine convolution followed by a pixel shuffle.
+
+    Parameters
+    ----------
+    in_channels, out_channels, groups, device, dtype
+        As in `torch.nn.ConvTranspose2d`.
+    kernel_size
+        Also the stride: the factor of the upsampling.
+    method
+        How kernels are parametrized; see `KernelSum`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> up = AffineConvTranspose2d(4, 2, 2).double()
+    >>> x = torch.rand(1, 4, 3, 3, dtype=torch.float64)
+    >>> up(x).shape
+    torch.Size([1, 2, 6, 6])
+    >>> torch.allclose(up(7 * x + 1000), 7 * up(x) + 1000)
+    True
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int | tuple[int, int],
+        groups: int = 1,
+        *,
+        method: Method = "project",
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__(
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride=kernel_size,
+            groups=groups,
+            bias=False,
+            device=device,
+            dtype=dtype,
+        )
+        constrain(self, method=method)
+        init_spread_(self)
+
+
+class AffineLinear(nn.Linear):
+    """A dense layer of affine combinations: ``linear(λ·x + μ) = λ·linear(x) + μ``.
+
+    Parameters
+    ----------
+    in_features, out_features, device, dtype
+        As in `torch.nn.Linear`.
+    free_channels
+        Trailing input features whose coefficients are unconstrained.
+    method
+        How rows are parametrized; see `KernelSum`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> linear = AffineLinear(6, 3).double()
+    >>> x = torch.rand(2, 6, dtype=torch.float64)
+    >>> torch.allclose(linear(7 * x + 1000), 7 * linear(x) + 1000)
+    True
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        *,
+        free_channels: int = 0,
+        method: Method = "project",
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__(in_features, out_features, bias=False, device=device, dtype=dtype)
+        constrain(self, free_channels=free_channels, method=method)
+        init_spread_(self)
