@@ -1,0 +1,32 @@
+"""The networks, each in every variant, and their weights."""
+
+from normeq.models.denoiser import Denoiser, WrappedDenoiser
+from normeq.models.drunet import DRUNet
+from normeq.models.fdncnn import FDnCNN
+from normeq.models.ffdnet import FFDNet
+from normeq.models.network import Network, Wrapped
+from normeq.models.registry import create, names, variants
+from normeq.models.unet import UNet
+from normeq.models.vgg8b import VGG8b
+from normeq.models.vocabulary import VARIANTS, Variant
+from normeq.models.weights import load, save, shipped
+
+__all__ = [
+    "VARIANTS",
+    "DRUNet",
+    "Denoiser",
+    "FDnCNN",
+    "FFDNet",
+    "Network",
+    "UNet",
+    "VGG8b",
+    "Variant",
+    "Wrapped",
+    "WrappedDenoiser",
+    "create",
+    "load",
+    "names",
+    "save",
+    "shipped",
+    "variants",
+]

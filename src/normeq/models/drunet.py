@@ -1,0 +1,44 @@
+"""DRUNet: the paper's main network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from normeq.models.unet import UNet
+from normeq.models.vocabulary import Variant
+
+
+class DRUNet(UNet):
+    """A U-Net of four scales with four residual blocks each, on the image itself.
+
+    Parameters
+    ----------
+    variant, blind, channels
+        See `Denoiser`.
+    widths
+        Channels at each scale, the finest first.
+    blocks
+        Residual blocks at each scale, on the way down and again on the way up.
+
+    Examples
+    --------
+    >>> import torch
+    >>> net = DRUNet("norm-equiv", widths=(4, 8), blocks=1)
+    >>> net(torch.rand(1, 1, 17, 23)).shape
+    torch.Size([1, 1, 17, 23])
+    """
+
+    architecture = "drunet"
+
+    def __init__(
+        self,
+        variant: Variant,
+        *,
+        blind: bool = True,
+        channels: int = 1,
+        widths: Sequence[int] = (64, 128, 256, 512),
+        blocks: int = 4,
+    ) -> None:
+        super().__init__(
+            variant, blind=blind, channels=channels, widths=widths, blocks=blocks, unshuffle=1
+        )

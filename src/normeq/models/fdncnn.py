@@ -1,0 +1,60 @@
+"""FDnCNN: a plain stack of convolutions."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from normeq.models.denoiser import Denoiser
+from normeq.models.reach import Step
+from normeq.models.vocabulary import Variant, Vocabulary
+
+
+def conv_stack(
+    words: Vocabulary, inputs: int, outputs: int, width: int, depth: int, maps: int
+) -> nn.Sequential:
+    """Chain `depth` 3x3 convolutions with nonlinearities between them."""
+    layers = [words.first_conv(inputs, width, maps=maps), words.activation()]
+    for _ in range(depth - 2):
+        layers += [words.conv(width, width), words.activation()]
+    return nn.Sequential(*layers, words.last_conv(width, outputs))
+
+
+class FDnCNN(Denoiser):
+    """The flexible DnCNN: 3x3 convolutions and nonlinearities, no down- or upsampling.
+
+    Parameters
+    ----------
+    variant, blind, channels
+        See `Denoiser`.
+    width
+        Channels of the hidden layers.
+    depth
+        Number of convolutions.
+
+    Examples
+    --------
+    >>> import torch
+    >>> net = FDnCNN("norm-equiv", width=8, depth=4)
+    >>> net(torch.rand(1, 1, 17, 23)).shape
+    torch.Size([1, 1, 17, 23])
+    """
+
+    architecture = "fdncnn"
+
+    def __init__(
+        self,
+        variant: Variant,
+        *,
+        blind: bool = True,
+        channels: int = 1,
+        width: int = 64,
+        depth: int = 20,
+    ) -> None:
+        super().__init__(variant, blind=blind, channels=channels)
+        self.layers = conv_stack(self.words, channels, channels, width, depth, self.maps)
+        self._set_geometry([Step("kernel", 1)] * depth)
+
+    def transform(self, x: Tensor) -> Tensor:
+        """Apply the layers one after the other."""
+        out: Tensor = self.layers(x)
+        return out

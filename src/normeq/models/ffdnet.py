@@ -1,0 +1,59 @@
+"""FFDNet: a plain stack of convolutions on the image folded into four sub-images."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from normeq.models.denoiser import Denoiser
+from normeq.models.fdncnn import conv_stack
+from normeq.models.reach import Step
+from normeq.models.vocabulary import Variant
+
+
+class FFDNet(Denoiser):
+    """A stack of 3x3 convolutions at half resolution, between pixel unshuffle and shuffle.
+
+    Parameters
+    ----------
+    variant, blind, channels
+        See `Denoiser`.
+    width
+        Channels of the hidden layers.
+    depth
+        Number of convolutions.
+
+    Examples
+    --------
+    >>> import torch
+    >>> net = FFDNet("norm-equiv", blind=False, width=8, depth=4)
+    >>> net(torch.rand(1, 1, 17, 23), sigma=0.1).shape
+    torch.Size([1, 1, 17, 23])
+    """
+
+    architecture = "ffdnet"
+
+    def __init__(
+        self,
+        variant: Variant,
+        *,
+        blind: bool = True,
+        channels: int = 1,
+        width: int = 64,
+        depth: int = 15,
+    ) -> None:
+        super().__init__(variant, blind=blind, channels=channels)
+        self.layers = conv_stack(self.words, 4 * channels, 4 * channels, width, depth, self.maps)
+        self._set_geometry([Step("down", 2), *[Step("kernel", 1)] * depth, Step("up", 2)])
+
+    def transform(self, x: Tensor) -> Tensor:
+        """Fold the image, apply the layers, unfold."""
+        return F.pixel_shuffle(self.layers(fold_image(x, self.channels, 2)), 2)
+
+
+def fold_image(x: Tensor, channels: int, factor: int) -> Tensor:
+    """Unshuffle the pixels of the image; noise maps behind it are averaged over each block."""
+    image, maps = x[:, :channels], x[:, channels:]
+    folded = F.pixel_unshuffle(image, factor)
+    return torch.cat((folded, F.avg_pool2d(maps, factor)), 1) if maps.shape[1] else folded

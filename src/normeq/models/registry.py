@@ -1,0 +1,94 @@
+"""Networks by name."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from normeq.errors import UsageError
+from normeq.models.denoiser import Denoiser, WrappedDenoiser
+from normeq.models.drunet import DRUNet
+from normeq.models.fdncnn import FDnCNN
+from normeq.models.ffdnet import FFDNet
+from normeq.models.network import Network, Wrapped
+from normeq.models.unet import UNet
+from normeq.models.vgg8b import VGG8b
+from normeq.models.vocabulary import VARIANTS, Variant
+
+_ARCHITECTURES: dict[str, Callable[..., Network]] = {
+    network.architecture: network for network in (DRUNet, FDnCNN, FFDNet, UNet, VGG8b)
+}
+
+
+def names() -> list[str]:
+    """List the networks that `create` builds.
+
+    Examples
+    --------
+    >>> names()
+    ['drunet', 'fdncnn', 'ffdnet', 'unet', 'vgg8b']
+    """
+    return sorted(_ARCHITECTURES)
+
+
+def variants(name: str) -> list[Variant]:
+    """List the variants of a network.
+
+    Examples
+    --------
+    >>> variants("vgg8b")
+    ['ordinary', 'scale-equiv', 'norm-equiv', 'norm-equiv-wrapped']
+    """
+    image_to_image = issubclass(_architecture(name), Denoiser)  # type: ignore[arg-type]
+    return [v for v in VARIANTS if image_to_image or v != "norm-equiv-residual"]
+
+
+def create(name: str, variant: Variant = "norm-equiv", **options: Any) -> Network | Wrapped:
+    """Build a network with fresh weights.
+
+    Parameters
+    ----------
+    name
+        One of `names`.
+    variant
+        ``"ordinary"``, ``"scale-equiv"``, ``"norm-equiv"`` (the paper's affine form),
+        ``"norm-equiv-residual"`` (``y + g(Dy)``) or ``"norm-equiv-wrapped"``.
+    **options
+        Arguments of the network: ``blind`` and ``channels`` for denoisers, and sizes.
+
+    Examples
+    --------
+    >>> import torch
+    >>> net = create("fdncnn", "norm-equiv", width=8, depth=3).double()
+    >>> y = torch.rand(1, 1, 8, 8, dtype=torch.float64)
+    >>> torch.allclose(net(7 * y + 1000), 7 * net(y) + 1000)
+    True
+    """
+    architecture = _architecture(name)
+    if variant not in VARIANTS:
+        raise UsageError(f"variant {variant!r} is unknown: use one of {', '.join(VARIANTS)}.")
+    arguments = inspect.signature(architecture)
+    unknown = [option for option in options if option not in arguments.parameters]
+    if unknown:
+        known = [parameter for parameter in arguments.parameters if parameter != "variant"]
+        raise UsageError(f"{name} has no option {unknown[0]!r}: it has {', '.join(known)}.")
+    config = arguments.bind(variant, **options)
+    config.apply_defaults()
+    network: Network | Wrapped
+    if variant == "norm-equiv-wrapped":
+        inner = architecture("ordinary", **options)
+        network = WrappedDenoiser(inner) if isinstance(inner, Denoiser) else Wrapped(inner)
+    else:
+        network = architecture(variant, **options)
+    network.config = {
+        key: list(value) if isinstance(value, tuple) else value
+        for key, value in config.arguments.items()
+    }
+    return network
+
+
+def _architecture(name: str) -> Callable[..., Network]:
+    if name not in _ARCHITECTURES:
+        raise UsageError(f"network {name!r} is unknown: use one of {', '.join(names())}.")
+    return _ARCHITECTURES[name]

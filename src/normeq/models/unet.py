@@ -1,0 +1,110 @@
+"""Residual U-Nets: our compact default, and the skeleton of DRUNet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from normeq.models.denoiser import Denoiser
+from normeq.models.ffdnet import fold_image
+from normeq.models.reach import Step
+from normeq.models.vocabulary import Variant, Vocabulary
+
+
+class ResidualBlock(nn.Module):
+    """Convolution, nonlinearity, convolution, joined with the input."""
+
+    def __init__(self, words: Vocabulary, width: int, gain: float) -> None:
+        super().__init__()
+        self.branch = nn.Sequential(
+            words.conv(width, width), words.activation(), words.conv(width, width, gain=gain)
+        )
+        self.residual = words.residual()
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Join the input with its branch."""
+        out: Tensor = self.residual(x, self.branch(x))
+        return out
+
+
+class UNet(Denoiser):
+    """A U-Net of residual blocks on the pixel-unshuffled image.
+
+    Parameters
+    ----------
+    variant, blind, channels
+        See `Denoiser`.
+    widths
+        Channels at each scale, the finest first.
+    blocks
+        Residual blocks at each scale, on the way down and again on the way up.
+    unshuffle
+        The factor by which the image is folded into channels before the first convolution.
+
+    Examples
+    --------
+    >>> import torch
+    >>> net = UNet("norm-equiv-residual", widths=(8, 16), blocks=1)
+    >>> net(torch.rand(1, 1, 17, 23)).shape
+    torch.Size([1, 1, 17, 23])
+    """
+
+    architecture = "unet"
+
+    def __init__(
+        self,
+        variant: Variant,
+        *,
+        blind: bool = True,
+        channels: int = 1,
+        widths: Sequence[int] = (32, 64, 128),
+        blocks: int = 2,
+        unshuffle: int = 2,
+    ) -> None:
+        super().__init__(variant, blind=blind, channels=channels)
+        words = self.words
+        gain = words.branch_gain(blocks * (2 * len(widths) - 1))
+        folded = channels * unshuffle**2
+        coarser = list(pairwise(widths))
+
+        def scale(width: int) -> list[nn.Module]:
+            return [ResidualBlock(words, width, gain) for _ in range(blocks)]
+
+        self.unshuffle = unshuffle
+        self.head = words.first_conv(folded, widths[0], maps=self.maps)
+        self.down = nn.ModuleList(
+            nn.Sequential(*scale(fine), words.downsample(fine, coarse)) for fine, coarse in coarser
+        )
+        self.body = nn.Sequential(*scale(widths[-1]))
+        self.up = nn.ModuleList(
+            nn.Sequential(words.upsample(coarse, fine), *scale(fine))
+            for fine, coarse in reversed(coarser)
+        )
+        self.skips = nn.ModuleList(words.residual() for _ in widths)
+        self.tail = words.last_conv(widths[0], folded)
+        self._set_geometry(_longest_path(len(coarser), blocks, unshuffle))
+
+    def transform(self, x: Tensor) -> Tensor:
+        """Fold the image, go down and up the scales, unfold."""
+        x = self.head(fold_image(x, self.channels, self.unshuffle))
+        encoded = [x]
+        for down in self.down:
+            encoded.append(down(encoded[-1]))
+        x = self.body(encoded[-1])
+        # Decoder features meet those of the encoder, the deepest first.
+        x = self.skips[0](x, encoded.pop())
+        for up, skip in zip(self.up, self.skips[1:], strict=True):
+            x = skip(up(x), encoded.pop())
+        return F.pixel_shuffle(self.tail(x), self.unshuffle)
+
+
+def _longest_path(descents: int, blocks: int, unshuffle: int) -> list[Step]:
+    """List the spatial operations on the way through the coarsest scale."""
+    conv = Step("kernel", 1)
+    scale = [conv] * (2 * blocks)
+    down = [*scale, Step("down", 2)] * descents
+    up = [Step("up", 2), *scale] * descents
+    return [Step("down", unshuffle), conv, *down, *scale, *up, conv, Step("up", unshuffle)]

@@ -1,0 +1,127 @@
+"""Weights in and out: safetensors whose header says which network they are."""
+
+from __future__ import annotations
+
+import json
+import os
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from normeq.errors import NormeqError, UsageError, WeightsError
+from normeq.models.network import Network, Wrapped
+from normeq.models.registry import create
+
+_FORMAT = 1
+
+
+def save(net: Network | Wrapped, path: str | os.PathLike[str], card: dict[str, Any]) -> None:
+    """Write a network of the registry to one safetensors file.
+
+    Parameters
+    ----------
+    net
+        A network built by `create`.
+    path
+        The file, written whole or not at all.
+    card
+        What is known of the weights, as plain data: how they were trained, on what, scores.
+
+    Examples
+    --------
+    >>> import normeq, tempfile, os
+    >>> net = normeq.create("fdncnn", width=4, depth=3)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "net.safetensors")
+    ...     normeq.save(net, path, {"data": "none"})
+    ...     normeq.load(path).card
+    {'data': 'none'}
+    """
+    from safetensors.torch import save as to_bytes
+
+    if not net.config:
+        raise UsageError("only networks built by normeq.create can be saved with normeq.save.")
+    about = {
+        "format": _FORMAT,
+        "architecture": net.architecture,
+        "config": net.config,
+        "card": card,
+    }
+    tensors = {name: tensor.detach().contiguous() for name, tensor in net.state_dict().items()}
+    data = to_bytes(tensors, {"normeq": json.dumps(about, ensure_ascii=False)})
+    target = Path(path)
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        with temporary.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def load(source: str | os.PathLike[str]) -> Network | Wrapped:
+    """Build the network that a weights file holds, ready for use (in eval mode).
+
+    Parameters
+    ----------
+    source
+        The name of shipped weights (see `shipped`) or the path of a file written by `save`.
+    """
+    path = _find(source)
+    about, tensors = _read(path)
+    try:
+        net = create(about["architecture"], **about["config"])
+        net.to(next(tensor.dtype for tensor in tensors.values() if tensor.is_floating_point()))
+        net.load_state_dict(tensors)
+    except (NormeqError, RuntimeError, KeyError, TypeError, StopIteration) as error:
+        reason = str(error).splitlines()[-1].strip()
+        raise WeightsError(f"{path} does not hold the network it names: {reason}") from error
+    net.card = about.get("card", {})
+    return net.eval()
+
+
+def shipped() -> list[str]:
+    """List the names of the weights inside the package."""
+    folder = resources.files("normeq") / "weights"
+    return sorted(
+        entry.name.removesuffix(".safetensors")
+        for entry in folder.iterdir()
+        if entry.name.endswith(".safetensors")
+    )
+
+
+def _find(source: str | os.PathLike[str]) -> Path:
+    """Turn a shipped name or a path into the path of a file that exists."""
+    if str(source) in shipped():
+        return Path(str(resources.files("normeq") / "weights" / f"{source}.safetensors"))
+    path = Path(source)
+    if not path.is_file():
+        known = ", ".join(shipped()) or "none"
+        raise WeightsError(f"there is no weights file {source}; shipped with normeq: {known}.")
+    return path
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """Read header and tensors, with one sentence for every way a file can be wrong."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="pt") as file:
+            header = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError) as error:
+        raise WeightsError(f"{path} is not a whole safetensors file: {error}") from error
+    if "normeq" not in header:
+        raise WeightsError(f"{path} was not written by normeq.save: its header names no network.")
+    try:
+        about: dict[str, Any] = json.loads(header["normeq"])
+        version = about["format"]
+    except (json.JSONDecodeError, KeyError, TypeError) as error:
+        raise WeightsError(f"{path} has a damaged header: {error}") from error
+    if version != _FORMAT:
+        raise WeightsError(f"{path} has format {version}, newer than this normeq: upgrade it.")
+    return about, tensors
