@@ -1,0 +1,49 @@
+"""Denoisers by name: shipped weights, files, classical methods, and the user's own."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+from torch import nn
+
+from normeq.errors import UsageError
+from normeq.models import load
+
+
+def resolve(name: str) -> Callable[..., Any]:
+    """Return the network or function that a name stands for.
+
+    Parameters
+    ----------
+    name
+        The name of shipped weights, the path of a weights file, or ``package.module:factory``,
+        a function of no arguments that returns a network or any callable.
+
+    Examples
+    --------
+    >>> resolve("math:sqrt")
+    Traceback (most recent call last):
+    ...
+    normeq.errors.UsageError: math:sqrt could not be called without arguments: ...
+    """
+    module, separator, factory = name.partition(":")
+    if separator and module.replace(".", "").isidentifier() and factory.isidentifier():
+        return _call_factory(name, module, factory)
+    return load(name)
+
+
+def _call_factory(name: str, module: str, factory: str) -> Callable[..., Any]:
+    if "" not in sys.path:
+        sys.path.insert(0, "")  # so that a module beside the user is found, as with python -m
+    try:
+        found = getattr(import_module(module), factory)
+    except (ImportError, AttributeError) as error:
+        raise UsageError(f"{name} cannot be imported: {error}.") from error
+    try:
+        made: Callable[..., Any] = found()
+    except TypeError as error:
+        raise UsageError(f"{name} could not be called without arguments: {error}.") from error
+    return made.eval() if isinstance(made, nn.Module) else made
