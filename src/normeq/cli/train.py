@@ -1,0 +1,50 @@
+"""``normeq train``: train a network as a recipe says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def train(
+    recipe: Annotated[str, typer.Argument(help="A shipped recipe's name, or a TOML file.")],
+    data: Annotated[Path, typer.Option(help="Folder of clean training images.")],
+    out: Annotated[Path, typer.Option(help="Run folder: weights, logs and checkpoints.")],
+    validation: Annotated[
+        Path | None, typer.Option(help="Folder of clean images on which the best is chosen.")
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue from the run folder's newest checkpoint.")
+    ] = False,
+    overrides: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Replace a field of the recipe."),
+    ] = None,
+    threads: Annotated[
+        int | None, typer.Option(min=1, help="Threads; OMP_NUM_THREADS by default.")
+    ] = None,
+) -> None:
+    """Train a network as a recipe says; again with --resume after any interruption.
+
+    Several processes: accelerate launch --num_processes N -m normeq train ...
+    """
+    from normeq.errors import UsageError
+
+    try:
+        from normeq.training import load_recipe
+        from normeq.training.loop import train as run
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            f"training needs the package {error.name}; install it with pip install normeq[train]."
+        ) from error
+    report = run(
+        load_recipe(recipe, overrides),
+        data,
+        out,
+        validation=validation,
+        resume=resume,
+        threads=threads,
+    )
+    typer.echo(str(report))

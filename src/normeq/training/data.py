@@ -1,0 +1,218 @@
+"""Training data: a folder of clean images, and noisy patches of them made on the fly.
+
+Sample i (image, crop, flip, rotation, noise level, noise) is a pure function of (seed, i): the
+number of threads, processes and interruptions does not matter.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from normeq import noise
+from normeq.errors import FileError, InputError, NormeqError
+from normeq.training.recipe import Data, Validation
+
+# First words of the seeds of the two streams of randomness, so that they never meet.
+_TRAINING, _VALIDATION = 1, 2
+
+
+@dataclass(frozen=True)
+class Folder:
+    """The images of a folder, (C, H, W), decoded once; integers keep their dtype."""
+
+    images: list[NDArray[Any]]
+    names: list[str]
+    unreadable: int
+    small: int
+
+    def __str__(self) -> str:
+        skipped = [
+            f"{count} {reason}"
+            for count, reason in ((self.unreadable, "unreadable"), (self.small, "too small"))
+            if count
+        ]
+        return f"{len(self.images)} images" + (f" ({', '.join(skipped)})" if skipped else "")
+
+
+def read_folder(path: Path, channels: int, smallest: int = 1) -> Folder:
+    """Decode every image of a folder, skipping and counting those that cannot serve.
+
+    Parameters
+    ----------
+    path : Path
+        Folder; its files are taken in the order of their names, hidden ones left out.
+    channels : {1, 3}
+        Colour images become gray for 1 (luma of ITU-R BT.601); gray ones are repeated for 3.
+    smallest : int
+        Images with a shorter side are skipped.
+    """
+    if not path.is_dir():
+        raise FileError(f"'{path}' is not a folder of images.")
+    images, names, unreadable, small = [], [], 0, 0
+    for file in sorted(path.iterdir()):
+        if file.name.startswith(".") or not file.is_file():
+            continue
+        try:
+            image = read_image(file, channels)
+        except NormeqError:
+            unreadable += 1
+            continue
+        if min(image.shape[1:]) < smallest:
+            small += 1
+            continue
+        images.append(image)
+        names.append(file.name)
+    if not images:
+        raise InputError(
+            f"'{path}' holds no image to use: {unreadable} files are unreadable, and {small} are "
+            f"smaller than {smallest} pixels."
+        )
+    return Folder(images, names, unreadable, small)
+
+
+def read_image(path: Path, channels: int) -> NDArray[Any]:
+    """Read an image file as (C, H, W), gray or colour as asked."""
+    import imageio.v3 as iio
+
+    try:
+        image = np.asarray(iio.imread(path))
+    except Exception as error:  # each decoder has exceptions of its own
+        raise FileError(f"'{path}' is not a readable image ({error}).") from error
+    if image.ndim == 3 and image.shape[2] in (2, 4):
+        image = image[:, :, :-1]
+    if image.ndim == 2:
+        image = image[:, :, None]
+    if image.ndim != 3 or image.shape[2] not in (1, 3) or image.dtype.kind not in "uif":
+        raise InputError(f"'{path}' of shape {image.shape} is neither a gray nor a colour image.")
+    if channels == 1 and image.shape[2] == 3:
+        image = _luma(image)
+    elif channels == 3 and image.shape[2] == 1:
+        image = np.repeat(image, 3, axis=2)
+    return np.ascontiguousarray(image.transpose(2, 0, 1))
+
+
+def _luma(image: NDArray[Any]) -> NDArray[Any]:
+    gray: NDArray[Any] = image @ np.array([[0.299], [0.587], [0.114]])
+    # Rounded for integers, as the gray versions of the published test sets were.
+    if image.dtype.kind in "ui":
+        gray = np.rint(gray)
+    return gray.astype(image.dtype)
+
+
+def to_unit(image: NDArray[Any]) -> NDArray[np.float32]:
+    """Map the range of an integer type to [0, 1]; floating point is taken to be there already."""
+    if image.dtype.kind in "ui":
+        return image.astype(np.float32) / np.float32(np.iinfo(image.dtype).max)
+    return image.astype(np.float32)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Noisy patches, the truth, and the noise level of each, with white at 1."""
+
+    noisy: Tensor
+    clean: Tensor
+    sigma: Tensor
+
+    def to(self, device: torch.device, dtype: torch.dtype) -> Batch:
+        """Move the batch to a device and a floating point type."""
+        return Batch(*(t.to(device, dtype) for t in (self.noisy, self.clean, self.sigma)))
+
+
+class Patches:
+    """The endless sequence of training samples, by index."""
+
+    def __init__(self, images: list[NDArray[Any]], recipe: Data, seed: int) -> None:
+        self._images = images
+        self._recipe = recipe
+        self._seed = seed
+
+    def sample(self, index: int) -> tuple[NDArray[np.float32], NDArray[np.float32], float]:
+        """Return the clean patch, the noise to add to it, and its level, with white at 1."""
+        rng = np.random.default_rng((_TRAINING, self._seed, index))
+        image = self._images[rng.integers(len(self._images))]
+        side = self._recipe.patch
+        top, left = (int(rng.integers(extent - side + 1)) for extent in image.shape[1:])
+        patch = image[:, top : top + side, left : left + side]
+        patch = np.rot90(patch, int(rng.integers(4)), axes=(1, 2))
+        if rng.integers(2):
+            patch = patch[:, :, ::-1]
+        sigma = rng.uniform(*self._recipe.sigma_range) / 255
+        return to_unit(patch), noise.draw(self._recipe.noise, patch.shape, sigma, rng), sigma
+
+    def batch(self, first: int, count: int) -> Batch:
+        """Return `count` consecutive samples as tensors."""
+        samples = [self.sample(first + offset) for offset in range(count)]
+        clean = torch.from_numpy(np.stack([clean for clean, _, _ in samples]))
+        added = torch.from_numpy(np.stack([added for _, added, _ in samples]))
+        sigma = torch.tensor([sigma for _, _, sigma in samples], dtype=torch.float32)
+        return Batch(clean + added, clean, sigma)
+
+
+def noisy_images(
+    images: list[NDArray[Any]], recipe: Validation, kind: str, seed: int
+) -> Iterator[Batch]:
+    """Yield the fixed noisy set of a validation, image by image, level after level."""
+    for sigma in recipe.sigma:
+        for index, image in enumerate(images):
+            clean = to_unit(_centre(image, recipe.crop))
+            # The same pattern at every level: levels then differ by nothing but their strength.
+            rng = np.random.default_rng((_VALIDATION, seed, index))
+            noisy = clean + noise.draw(kind, clean.shape, sigma / 255, rng)
+            yield Batch(
+                torch.from_numpy(noisy)[None],
+                torch.from_numpy(clean)[None],
+                torch.tensor([sigma / 255]),
+            )
+
+
+def _centre(image: NDArray[Any], side: int | None) -> NDArray[Any]:
+    if side is None:
+        return image
+    top, left = (max(extent - side, 0) // 2 for extent in image.shape[1:])
+    return image[:, top : top + side, left : left + side]
+
+
+def prefetch(make: Callable[[int], Batch], indices: range, ahead: int = 4) -> Generator[Batch]:
+    """Yield ``make(i)`` for each index, prepared by a background thread up to `ahead` early."""
+    ready: queue.Queue[Batch | BaseException] = queue.Queue(ahead)
+    stop = threading.Event()
+
+    def put(item: Batch | BaseException) -> None:
+        while not stop.is_set():
+            try:
+                ready.put(item, timeout=0.1)
+                return
+            except queue.Full:
+                continue
+
+    def work() -> None:
+        try:
+            for index in indices:
+                if stop.is_set():
+                    return
+                put(make(index))
+        except BaseException as error:  # handed over, and raised where the batches are used
+            put(error)
+
+    thread = threading.Thread(target=work, name="normeq-prefetch", daemon=True)
+    thread.start()
+    try:
+        for _ in indices:
+            item = ready.get()
+            if isinstance(item, BaseException):
+                raise item
+            yield item
+    finally:
+        stop.set()
+        thread.join()

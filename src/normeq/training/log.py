@@ -1,0 +1,128 @@
+"""What a run writes down: CSV files, TensorBoard, a curve and a progress bar."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tqdm import tqdm
+
+if TYPE_CHECKING:
+    from torch.utils.tensorboard import SummaryWriter
+
+Row = Mapping[str, float]
+
+
+class Table:
+    """A CSV file that grows by rows; resuming drops the rows of steps that will be repeated."""
+
+    def __init__(self, path: Path, step: int) -> None:
+        self._path = path
+        rows = [row for row in read_table(path) if row["step"] <= step] if step else []
+        path.unlink(missing_ok=True)
+        for row in rows:
+            self.add(row)
+
+    def add(self, row: Row) -> None:
+        """Append a row; its keys are the columns."""
+        new = not self._path.exists()
+        with self._path.open("a", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, list(row))
+            if new:
+                writer.writeheader()
+            writer.writerow(row)
+
+
+def read_table(path: Path) -> list[dict[str, float]]:
+    """Read a CSV file of numbers; an incomplete last row, left by a kill, is dropped."""
+    if not path.exists():
+        return []
+    rows = []
+    with path.open(newline="", encoding="utf-8") as file:
+        for texts in csv.DictReader(file):
+            try:
+                numbers = {name: float(text) for name, text in texts.items()}
+            except (TypeError, ValueError):
+                break
+            rows.append({**numbers, "step": int(numbers["step"])})
+    return rows
+
+
+class Log:
+    """The records of a run in its folder, from `step` on."""
+
+    def __init__(self, folder: Path, step: int, steps: int) -> None:
+        from torch.utils.tensorboard import SummaryWriter
+
+        self._folder = folder
+        self._training = Table(folder / "training.csv", step)
+        self._validation = Table(folder / "validation.csv", step)
+        self._board: SummaryWriter = SummaryWriter(str(folder / "tensorboard"), purge_step=step)
+        terminal = sys.stderr.isatty()
+        # A log file gets a line now and then instead of ten a second.
+        self._bar: tqdm[Any] = tqdm(
+            total=steps, initial=step, unit="step", mininterval=0.1 if terminal else 30.0
+        )
+        self._shown: dict[str, str] = {}
+
+    def step(self) -> None:
+        """Move the progress bar by one step."""
+        self._bar.update()
+
+    def training(self, row: Row) -> None:
+        """Record a line of training: at least step, loss and samples_per_second."""
+        self._training.add(row)
+        self._write_board("training", row)
+        self._show(loss=f"{row['loss']:.3g}", samples=f"{row['samples_per_second']:.3g}/s")
+
+    def validation(self, row: Row) -> None:
+        """Record a validation: step and psnr, then any detail, and draw the curve again."""
+        self._validation.add(row)
+        self._write_board("validation", row)
+        self._show(psnr=f"{row['psnr']:.2f}")
+        draw_curve(self._folder)
+
+    def _write_board(self, tag: str, row: Row) -> None:
+        for name, value in row.items():
+            if name != "step":
+                self._board.add_scalar(f"{tag}/{name}", value, int(row["step"]))
+
+    def _show(self, **values: str) -> None:
+        self._shown.update(values)
+        self._bar.set_postfix(self._shown, refresh=False)
+
+    def close(self) -> None:
+        """Finish the progress bar and the files."""
+        self._bar.close()
+        self._board.close()
+
+
+def draw_curve(folder: Path) -> Path:
+    """Draw the loss and the validation PSNR of a run against its steps, as ``curve.png``."""
+    from matplotlib.figure import Figure
+
+    training = read_table(folder / "training.csv")
+    validation = read_table(folder / "validation.csv")
+    figure = Figure(figsize=(7, 5), layout="constrained")
+    upper, lower = figure.subplots(2, 1, sharex=True)
+    upper.semilogy([row["step"] for row in training], [row["loss"] for row in training], lw=0.8)
+    upper.set_ylabel("training loss")
+    for name in [n for n in (validation[0] if validation else {}) if n.startswith("psnr")]:
+        style = {"lw": 2.0, "color": "black"} if name == "psnr" else {"lw": 0.8}
+        label = "mean" if name == "psnr" else f"σ = {name.removeprefix('psnr_')}"
+        points = [row[name] for row in validation]
+        lower.plot([row["step"] for row in validation], points, marker=".", label=label, **style)
+    if validation:
+        lower.legend(loc="lower right")
+    lower.set_ylabel("validation PSNR (dB)")
+    lower.set_xlabel("step")
+    for axes in (upper, lower):
+        axes.grid(alpha=0.3)
+    path = folder / "curve.png"
+    partial = folder / "curve.partial.png"
+    figure.savefig(partial, dpi=120)
+    partial.replace(path)
+    return path

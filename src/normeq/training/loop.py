@@ -1,0 +1,257 @@
+"""The training loop: steps, validations and checkpoints, in one process or many."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Generator, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import fmean
+
+import torch
+from accelerate import Accelerator
+
+import normeq
+from normeq.errors import NormeqError, UsageError
+from normeq.metrics import psnr
+from normeq.training import checkpoint
+from normeq.training.data import Batch, Folder, Patches, noisy_images, prefetch, read_folder
+from normeq.training.log import Log
+from normeq.training.recipe import Recipe
+from normeq.training.schedule import learning_rate
+from normeq.training.state import State
+
+_ACTIVITIES = ("network", "waiting for data", "validation and files")
+
+
+class DivergedError(NormeqError):
+    """A training whose loss or gradient is no longer a number."""
+
+
+@dataclass
+class Report:
+    """What a session of a run measured of itself."""
+
+    steps: int = 0
+    samples: int = 0
+    best: float | None = None
+    seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(_ACTIVITIES, 0.0))
+
+    @contextmanager
+    def timed(self, activity: str) -> Iterator[None]:
+        """Add the time spent inside to an activity."""
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[activity] += time.perf_counter() - start
+
+    @property
+    def samples_per_second(self) -> float:
+        """Samples over the whole time, validations included."""
+        return self.samples / max(sum(self.seconds.values()), 1e-9)
+
+    def __str__(self) -> str:
+        total = max(sum(self.seconds.values()), 1e-9)
+        best = "" if self.best is None else f"best validation PSNR {self.best:.3f} dB; "
+        outside = ", ".join(
+            f"{spent / total:.1%} {activity}"
+            for activity, spent in self.seconds.items()
+            if activity != "network"
+        )
+        return (
+            f"{self.steps} steps in {total:.0f} s: {best}{self.samples_per_second:.1f} samples/s; "
+            f"time outside the network: {outside}."
+        )
+
+
+def train(
+    recipe: Recipe,
+    data: Path,
+    out: Path,
+    *,
+    validation: Path | None = None,
+    resume: bool = False,
+    threads: int | None = None,
+) -> Report:
+    """Train a network as a recipe says, on a folder of images, into a run folder.
+
+    The run folder gets ``best.safetensors`` and ``last.safetensors``, the recipe, CSV and
+    TensorBoard logs, a curve, and the checkpoints from which `resume` continues, bit for bit.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        What to compute; see `normeq.training.load_recipe`.
+    data : Path
+        Folder of clean training images.
+    out : Path
+        Run folder; must not hold a run yet unless `resume`.
+    validation : Path, optional
+        Folder of clean images for the validation PSNR; without it, only the last weights are kept.
+    resume : bool
+        Continue from the newest checkpoint of the run folder.
+    threads : int, optional
+        Threads for the network; torch's own choice (OMP_NUM_THREADS) by default.
+    """
+    if threads is not None:
+        torch.set_num_threads(threads)
+    saved = checkpoint.newest(out / "checkpoints") if resume else None
+    if saved is None and checkpoint.stored(out / "checkpoints"):
+        raise UsageError(f"'{out}' holds a run already; continue it with --resume.")
+    accelerator = Accelerator(mixed_precision=recipe.optimization.mixed_precision)
+    images = read_folder(data, recipe.network.channels, recipe.data.patch)
+    held_out = read_folder(validation, recipe.network.channels) if validation else None
+    state = State(recipe, accelerator)
+    if saved is not None:
+        state.restore(saved)
+    if accelerator.is_main_process:
+        out.mkdir(parents=True, exist_ok=True)
+        (out / "recipe.json").write_text(recipe.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    accelerator.print(f"training on {images}, validating on {held_out or 'nothing'}")
+    return _Run(recipe, images, held_out, out, state, accelerator).go()
+
+
+class _Run:
+    """One session of a run: from the state it is given to the last step of the recipe."""
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        images: Folder,
+        held_out: Folder | None,
+        out: Path,
+        state: State,
+        accelerator: Accelerator,
+    ) -> None:
+        self._recipe = recipe
+        self._patches = Patches(images.images, recipe.data, recipe.seed)
+        self._held_out = held_out
+        self._out = out
+        self._state = state
+        self._accelerator = accelerator
+        self._report = Report(best=state.best)
+        self._seconds_before = state.seconds
+        self._log: Log | None = None
+        # Sums of loss and gradient norm since the step at which they were last recorded.
+        self._sums = torch.zeros(2, dtype=torch.float64, device=accelerator.device)
+        self._recorded = state.step
+
+    def go(self) -> Report:
+        """Take the steps that are left."""
+        state, report = self._state, self._report
+        if self._accelerator.is_main_process:
+            self._log = Log(self._out, state.step, self._recipe.optimization.steps)
+        with closing(self._batches()) as batches:
+            try:
+                while state.step < self._recipe.optimization.steps:
+                    with report.timed("waiting for data"):
+                        batch = state.on_device(next(batches))
+                    with report.timed("network"):
+                        self._sums += torch.stack(state.update(batch))
+                    with report.timed("validation and files"):
+                        self._after_step()
+            finally:
+                if self._log is not None:
+                    self._log.close()
+        return report
+
+    def _batches(self) -> Generator[Batch]:
+        """Yield this process's share of every batch that is left."""
+        state, settings = self._state, self._recipe.optimization
+        share = settings.batch // self._accelerator.num_processes
+        first = state.samples + share * self._accelerator.process_index
+        starts = range(0, settings.batch * (settings.steps - state.step), settings.batch)
+        return prefetch(lambda start: self._patches.batch(first + start, share), starts)
+
+    def _after_step(self) -> None:
+        """Do what is due at this step: record, validate, keep."""
+        recipe, step = self._recipe, self._state.step
+        self._report.steps += 1
+        self._report.samples += recipe.optimization.batch
+        if self._log is not None:
+            self._log.step()
+        last = step == recipe.optimization.steps
+        validate = last or step % recipe.validation.every == 0
+        keep = last or step % recipe.checkpoint_every == 0
+        if validate or keep or step % recipe.log_every == 0:
+            self._record()
+        if validate:
+            self._validate()
+        if keep and self._accelerator.is_main_process:
+            self._state.seconds = self._seconds_before + sum(self._report.seconds.values())
+            checkpoint.write(self._out / "checkpoints", step, self._state.to_checkpoint())
+
+    def _record(self) -> None:
+        """Log the mean loss since the last record, and stop a run that has diverged."""
+        state = self._state
+        means = self._accelerator.reduce(self._sums / (state.step - self._recorded), "mean")
+        loss, norm = means.tolist()
+        if not (math.isfinite(loss) and math.isfinite(norm)):
+            raise DivergedError(
+                f"the training diverged before step {state.step} (loss {loss:g}, gradient norm "
+                f"{norm:g}); its last good checkpoint is kept: resume it with a lower "
+                "optimization.learning_rate or optimization.clip."
+            )
+        self._sums.zero_()
+        self._recorded = state.step
+        if self._log is not None:
+            self._log.training(
+                {
+                    "step": state.step,
+                    "loss": loss,
+                    "gradient_norm": norm,
+                    "learning_rate": learning_rate(state.step - 1, self._recipe.optimization),
+                    "samples_per_second": self._report.samples_per_second,
+                }
+            )
+
+    def _validate(self) -> None:
+        """Measure the PSNR on the held-out set, and keep the weights: last, and best so far."""
+        state = self._state
+        scores = self._scores() if self._held_out is not None else {}
+        mean = fmean(scores.values()) if scores else None
+        is_best = mean is not None and (state.best is None or mean > state.best)
+        if is_best:
+            state.best = self._report.best = mean
+        if not self._accelerator.is_main_process:
+            return
+        self._save_weights("last.safetensors", scores)
+        if is_best:
+            self._save_weights("best.safetensors", scores)
+        if self._log is not None and mean is not None:
+            levels = {f"psnr_{sigma:g}": score for sigma, score in scores.items()}
+            self._log.validation({"step": state.step, "psnr": mean, **levels})
+
+    @torch.no_grad()
+    def _scores(self) -> dict[float, float]:
+        """Return the mean PSNR at each noise level, the images shared among the processes."""
+        assert self._held_out is not None
+        recipe, network = self._recipe, self._state.judged
+        images = self._held_out.images
+        noisy = noisy_images(images, recipe.validation, recipe.data.noise, recipe.seed)
+        network.eval()
+        measured = torch.zeros(len(recipe.validation.sigma) * len(images), dtype=torch.float64)
+        for index, batch in enumerate(noisy):
+            if index % self._accelerator.num_processes == self._accelerator.process_index:
+                batch = self._state.on_device(batch)
+                output = network(batch.noisy, None if recipe.network.blind else batch.sigma)
+                measured[index] = psnr(output.cpu().numpy(), batch.clean.cpu().numpy())
+        network.train()
+        total = self._accelerator.reduce(measured.to(self._accelerator.device), "sum")
+        means = total.view(len(recipe.validation.sigma), len(images)).mean(1).tolist()
+        return dict(zip(recipe.validation.sigma, means, strict=True))
+
+    def _save_weights(self, name: str, scores: dict[float, float]) -> None:
+        state = self._state
+        card = {
+            "description": self._recipe.description,
+            "recipe": self._recipe.model_dump(mode="json"),
+            "steps": state.step,
+            "samples": state.samples,
+            "hours": round((self._seconds_before + sum(self._report.seconds.values())) / 3600, 3),
+            "validation_psnr": {f"{sigma:g}": round(score, 3) for sigma, score in scores.items()},
+        }
+        normeq.save(state.judged, self._out / name, card)

@@ -1,0 +1,195 @@
+"""Recipes: everything that decides what a training run computes, in one validated TOML file."""
+
+from __future__ import annotations
+
+import tomllib
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from normeq.errors import FileError, UsageError
+
+Positive = Annotated[float, Field(gt=0)]
+Count = Annotated[int, Field(ge=1)]
+CountOrNone = Annotated[int, Field(ge=0)]
+
+
+class _Section(BaseModel):
+    """A table of the recipe: no unknown fields, no changes once read."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Network(_Section):
+    """The network to train: the arguments of `normeq.create`, and where its weights start."""
+
+    architecture: str
+    variant: Literal[
+        "ordinary", "scale-equiv", "norm-equiv", "norm-equiv-residual", "norm-equiv-wrapped"
+    ]
+    blind: bool = True
+    channels: Literal[1, 3] = 1
+    size: dict[str, int | tuple[int, ...]] = {}
+    #: A shipped name or a weights file to start from instead of random weights.
+    init: str | None = None
+
+
+class Data(_Section):
+    """The samples: patches of clean images, and the noise added to them on the fly."""
+
+    patch: Count
+    noise: Literal["gaussian", "uniform", "laplace", "rayleigh"] = "gaussian"
+    #: Noise level, or lowest and highest of a uniform draw, on the scale where white is 255.
+    sigma: Positive | tuple[Positive, Positive]
+
+    @field_validator("sigma")
+    @classmethod
+    def _ordered(cls, sigma: float | tuple[float, float]) -> float | tuple[float, float]:
+        if isinstance(sigma, tuple) and sigma[0] > sigma[1]:
+            raise ValueError(f"the lowest level {sigma[0]} is above the highest, {sigma[1]}")
+        return sigma
+
+    @property
+    def sigma_range(self) -> tuple[float, float]:
+        """Lowest and highest noise level, equal when it is fixed."""
+        return self.sigma if isinstance(self.sigma, tuple) else (self.sigma, self.sigma)
+
+
+class Optimization(_Section):
+    """Adam, its learning rate from first step to last, and what surrounds it."""
+
+    steps: Count
+    batch: Count
+    loss: Literal["l1", "mse"] = "mse"
+    #: Divide each sample's loss by its noise level, so that every level weighs the same.
+    balance: bool = False
+    learning_rate: Positive
+    betas: tuple[float, float] = (0.9, 0.999)
+    schedule: Literal["constant", "halve", "cosine"] = "constant"
+    #: With "halve": steps between two halvings.
+    halve_every: Count = 100_000
+    #: Steps of linear rise at the start.
+    warmup: CountOrNone = 0
+    #: Steps of a cosine fall to zero at the end of a "constant" or "halve" schedule.
+    decay_steps: CountOrNone = 0
+    #: Largest norm of the gradient; longer ones are shortened to it.
+    clip: Positive | None = None
+    #: Decay of the moving average of the weights that is validated and kept; none without it.
+    ema: Annotated[float, Field(gt=0, lt=1)] | None = None
+    dtype: Literal["float32", "float64"] = "float32"
+    mixed_precision: Literal["no", "bf16"] = "no"
+    channels_last: bool = True
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Optimization:
+        if self.warmup + self.decay_steps > self.steps:
+            raise ValueError(
+                f"warmup {self.warmup} and decay_steps {self.decay_steps} "
+                f"do not fit into {self.steps} steps"
+            )
+        return self
+
+
+class Validation(_Section):
+    """The fixed noisy set on which the best weights are chosen."""
+
+    every: Count = 1000
+    sigma: tuple[Positive, ...] = (15.0, 25.0, 50.0)
+    #: Side of the central square that is used of each image; the whole image without it.
+    crop: Count | None = None
+
+
+class Recipe(_Section):
+    """A training run: the same recipe, data and number of steps give the same weights."""
+
+    description: str = ""
+    seed: CountOrNone = 0
+    network: Network
+    data: Data
+    optimization: Optimization
+    validation: Validation = Validation()
+    #: Steps between two checkpoints, and between two lines of the log.
+    checkpoint_every: Count = 500
+    log_every: Count = 50
+
+
+def shipped_recipes() -> dict[str, Path]:
+    """Name and file of every recipe in the package."""
+    folder = Path(str(files("normeq.training") / "recipes"))
+    return {path.stem: path for path in sorted(folder.glob("*.toml"))}
+
+
+def load_recipe(name_or_path: str | Path, overrides: list[str] | None = None) -> Recipe:
+    """Read a shipped recipe by its name, or a TOML file, with some fields replaced.
+
+    Examples
+    --------
+    >>> from normeq.training import load_recipe
+    >>> load_recipe("tiny", ["optimization.steps=7"]).optimization.steps
+    7
+
+    Parameters
+    ----------
+    name_or_path : str or Path
+        A name of `shipped_recipes`, or the path of a TOML file.
+    overrides : list of str, optional
+        ``"section.key=value"``, the value written as in TOML; quotes may be left out.
+    """
+    path = shipped_recipes().get(str(name_or_path), Path(name_or_path))
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise FileError(
+            f"recipe '{name_or_path}' is neither a readable file nor one of the shipped recipes: "
+            f"{', '.join(shipped_recipes())}."
+        ) from error
+    except tomllib.TOMLDecodeError as error:
+        raise FileError(f"recipe '{path}' is not valid TOML: {error}.") from error
+    for override in overrides or []:
+        _override(table, override)
+    try:
+        return Recipe.model_validate(table)
+    except ValidationError as error:
+        raise UsageError(_sentence(str(name_or_path), error)) from error
+
+
+def _override(table: dict[str, Any], override: str) -> None:
+    dotted, equals, text = override.partition("=")
+    *sections, key = dotted.strip().split(".")
+    if not equals or not key:
+        raise UsageError(f"'{override}' is not of the form key=value, as optimization.steps=1000.")
+    try:
+        value = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = text.strip()
+    for section in sections:
+        table = table.setdefault(section, {})
+        if not isinstance(table, dict):
+            raise UsageError(f"'{dotted}' does not name a field: '{section}' is no section.")
+    table[key] = value
+
+
+def _sentence(name: str, error: ValidationError) -> str:
+    """Put the first problem of a recipe into words that name the field and the way out."""
+    problem = error.errors()[0]
+    # Unions put the name of the alternative they tried at the end of the location.
+    place = [str(part) for part in problem["loc"]]
+    field = ".".join(place) or "the recipe"
+    if problem["type"] == "extra_forbidden":
+        known = ", ".join(_fields(place[:-1]))
+        return f"recipe '{name}' has an unknown field '{field}'; allowed here: {known}."
+    if problem["type"] == "missing":
+        return f"recipe '{name}' lacks the field '{field}'."
+    shown = "" if isinstance(problem["input"], dict) else f" is {problem['input']!r}"
+    return f"recipe '{name}': '{field}'{shown}; {problem['msg'][0].lower()}{problem['msg'][1:]}."
+
+
+def _fields(place: list[str]) -> list[str]:
+    section: type[BaseModel] = Recipe
+    for name in place:
+        annotation = section.model_fields[name].annotation
+        assert isinstance(annotation, type)
+        section = annotation
+    return list(section.model_fields)

@@ -1,0 +1,152 @@
+"""The state of a run between two steps, and the step itself."""
+
+from __future__ import annotations
+
+import copy
+from typing import cast
+
+import torch
+from accelerate import Accelerator
+from torch import Tensor, nn
+
+from normeq.errors import UsageError
+from normeq.models import Network, Wrapped
+from normeq.training.checkpoint import Checkpoint
+from normeq.training.data import Batch
+from normeq.training.initial import initial_network
+from normeq.training.recipe import Optimization, Recipe
+from normeq.training.schedule import ema_decay, learning_rate
+
+
+def reconstruction_loss(output: Tensor, batch: Batch, recipe: Optimization) -> Tensor:
+    """Mean over samples of the L1 or squared error, over the noise level where balanced.
+
+    The squared error of a good denoiser grows about like the noise level; divided by it, weak and
+    strong noise pull equally hard, as they do in the mean of a PSNR.
+    """
+    error = output - batch.clean
+    error = error.abs() if recipe.loss == "l1" else error.square()
+    per_sample = error.flatten(1).mean(1)
+    return (per_sample / batch.sigma if recipe.balance else per_sample).mean()
+
+
+class State:
+    """A network with its optimiser, its average and its position in the data."""
+
+    def __init__(self, recipe: Recipe, accelerator: Accelerator) -> None:
+        settings = recipe.optimization
+        self._recipe = recipe
+        self._accelerator = accelerator
+        self._dtype: torch.dtype = getattr(torch, settings.dtype)
+        torch.manual_seed(recipe.seed)
+        self.network = initial_network(recipe.network).to(accelerator.device, self._dtype).train()
+        if settings.channels_last:
+            self.network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self.average: Network | Wrapped | None = None
+        if settings.ema is not None:
+            self.average = copy.deepcopy(self.network)
+            self.average.requires_grad_(False)
+        self._optimizer = torch.optim.Adam(
+            self.network.parameters(),
+            lr=settings.learning_rate,
+            betas=settings.betas,
+            fused=True,
+        )
+        self._parallel = cast("nn.Module", accelerator.prepare_model(self.network))
+        self.step = 0
+        #: Samples drawn so far: the index of the next one.
+        self.samples = 0
+        #: Time spent on the run, over all its sessions.
+        self.seconds = 0.0
+        self.best: float | None = None
+
+    @property
+    def judged(self) -> Network | Wrapped:
+        """The network that is validated and kept: the average where there is one."""
+        return self.network if self.average is None else self.average
+
+    def on_device(self, batch: Batch) -> Batch:
+        """Move a batch to where the network is."""
+        return batch.to(self._accelerator.device, self._dtype)
+
+    def update(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Take one step on this process's share of a batch; return its loss and gradient norm."""
+        settings = self._recipe.optimization
+        for group in self._optimizer.param_groups:
+            group["lr"] = learning_rate(self.step, settings)
+        with self._accelerator.autocast():
+            output = self._parallel(
+                batch.noisy, None if self._recipe.network.blind else batch.sigma
+            )
+        loss = reconstruction_loss(output.to(self._dtype), batch, settings)
+        self._accelerator.backward(loss)
+        limit = float("inf") if settings.clip is None else settings.clip
+        norm = nn.utils.clip_grad_norm_(self.network.parameters(), limit)
+        self._optimizer.step()
+        self._optimizer.zero_grad()
+        if self.average is not None and settings.ema is not None:
+            self._move_average(1 - ema_decay(self.step, settings.ema))
+        self.step += 1
+        self.samples += settings.batch
+        return loss.detach(), norm.detach()
+
+    @torch.no_grad()
+    def _move_average(self, weight: float) -> None:
+        assert self.average is not None
+        for kept, new in zip(self.average.parameters(), self.network.parameters(), strict=True):
+            kept.lerp_(new, weight)
+        for held, current in zip(self.average.buffers(), self.network.buffers(), strict=True):
+            held.copy_(current)
+
+    def to_checkpoint(self) -> Checkpoint:
+        """Return everything that the next step depends on."""
+        tensors = {f"network.{name}": t for name, t in self.network.state_dict().items()}
+        if self.average is not None:
+            tensors |= {f"average.{name}": t for name, t in self.average.state_dict().items()}
+        for index, moments in self._optimizer.state_dict()["state"].items():
+            tensors |= {f"optimizer.{index}.{name}": t for name, t in moments.items()}
+        tensors["random.torch"] = torch.get_rng_state()
+        return Checkpoint(
+            tensors,
+            {
+                "step": self.step,
+                "samples": self.samples,
+                "seconds": self.seconds,
+                "best": self.best,
+                "network": self._description(),
+            },
+        )
+
+    def restore(self, saved: Checkpoint) -> None:
+        """Take over the state that a checkpoint holds."""
+        if saved.values["network"] != self._description():
+            raise UsageError(
+                f"the checkpoint holds the network {saved.values['network']}, and the recipe asks "
+                f"for {self._description()}; resume with the same network."
+            )
+        self.network.load_state_dict(saved.part("network"))
+        if self.average is not None:
+            # A run that begins to average only now starts from its present weights.
+            self.average.load_state_dict(saved.part("average") or saved.part("network"))
+        weights = list(self.network.parameters())
+        moments: dict[int, dict[str, Tensor]] = {}
+        for name, tensor in saved.part("optimizer").items():
+            index, key = name.split(".")
+            moments.setdefault(int(index), {})[key] = _laid_out_like(weights[int(index)], tensor)
+        groups = self._optimizer.state_dict()["param_groups"]
+        self._optimizer.load_state_dict({"state": moments, "param_groups": groups})
+        torch.set_rng_state(saved.tensors["random.torch"])
+        self.step = saved.values["step"]
+        self.samples = saved.values["samples"]
+        self.seconds = saved.values["seconds"]
+        self.best = saved.values["best"]
+
+    def _description(self) -> dict[str, object]:
+        return self._recipe.network.model_dump(mode="json", exclude={"init"})
+
+
+def _laid_out_like(weights: Tensor, moment: Tensor) -> Tensor:
+    """Lay out a moment in memory as its weights: the fused optimiser walks both as they lie."""
+    if moment.shape != weights.shape:
+        return moment
+    return torch.empty_like(weights, requires_grad=False).copy_(moment)
