@@ -12,6 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from normeq.cli.check import check
+from normeq.cli.evaluate import evaluate
 from normeq.cli.train import train
 from normeq.errors import NormeqError
 
@@ -35,6 +36,7 @@ app = typer.Typer(
     help="Denoise images in their own units, and build, check and train equivariant networks.",
 )
 app.command()(check)
+app.command()(evaluate)
 app.command()(train)
 
 

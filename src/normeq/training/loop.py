@@ -15,9 +15,10 @@ from accelerate import Accelerator
 
 import normeq
 from normeq.errors import NormeqError, UsageError
+from normeq.folders import Folder, read_folder
 from normeq.metrics import psnr
 from normeq.training import checkpoint
-from normeq.training.data import Batch, Folder, Patches, noisy_images, prefetch, read_folder
+from normeq.training.data import Batch, Patches, noisy_images, prefetch
 from normeq.training.log import Log
 from normeq.training.recipe import Recipe
 from normeq.training.schedule import learning_rate

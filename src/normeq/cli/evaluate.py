@@ -1,0 +1,86 @@
+"""``normeq evaluate``: PSNR and SSIM of a denoiser on a folder of clean images."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from normeq.evaluate import Score
+
+
+def evaluate(
+    model: Annotated[
+        str,
+        typer.Argument(
+            help="A shipped name, a weights file, a classical method, or package.module:factory."
+        ),
+    ],
+    data: Annotated[Path, typer.Option(help="Folder of clean images.")],
+    sigma: Annotated[str, typer.Option(help="Noise levels out of 255, with commas.")] = "15,25,50",
+    noise: Annotated[
+        str, typer.Option(help="Family of the noise: gaussian, uniform, laplace or rayleigh.")
+    ] = "gaussian",
+    seed: Annotated[int, typer.Option(min=0, help="Another seed gives other noise.")] = 0,
+    csv: Annotated[Path | None, typer.Option(help="Write a row for each image here.")] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the scores as JSON instead of a table.")
+    ] = False,
+) -> None:
+    """Measure PSNR and SSIM of a denoiser: the same noise for every model with the same seed."""
+    import json
+    from dataclasses import asdict
+
+    from tqdm import tqdm
+
+    from normeq.evaluate import evaluate as measure
+    from normeq.evaluate import image_denoiser, means
+    from normeq.folders import read_folder
+
+    levels = _levels(sigma)
+    denoiser, channels = image_denoiser(model)
+    folder = read_folder(data, channels)
+    running = measure(denoiser, folder, levels, kind=noise, seed=seed)
+    total = len(levels) * len(folder.images)
+    scores = list(tqdm(running, total=total, unit="image", leave=False))
+    if csv is not None:
+        _write_csv(csv, model, scores)
+    if as_json:
+        rows = {"images": scores, "means": means(scores)}
+        about = {"model": model, "noise": noise, "seed": seed}
+        typer.echo(json.dumps(about | {k: [asdict(s) for s in v] for k, v in rows.items()}))
+    else:
+        typer.echo(_table([*scores, *means(scores)]))
+
+
+def _levels(text: str) -> list[float]:
+    from normeq.errors import UsageError
+
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError as error:
+        raise UsageError(f"--sigma '{text}' is not a list of numbers such as 15,25,50.") from error
+
+
+def _write_csv(path: Path, model: str, scores: list[Score]) -> None:
+    from csv import DictWriter
+    from dataclasses import asdict
+
+    from normeq.errors import FileError
+
+    try:
+        with path.open("w", newline="", encoding="utf-8") as file:
+            writer = DictWriter(file, ["model", "image", "sigma", "psnr", "ssim"])
+            writer.writeheader()
+            writer.writerows({"model": model, **asdict(score)} for score in scores)
+    except OSError as error:
+        raise FileError(f"'{path}' cannot be written: {error.strerror}.") from error
+
+
+def _table(scores: list[Score]) -> str:
+    width = max(len(score.image) for score in scores)
+    lines = [f"{'image':<{width}}  sigma   PSNR    SSIM"]
+    lines += [f"{s.image:<{width}}  {s.sigma:5g}  {s.psnr:6.3f}  {s.ssim:.4f}" for s in scores]
+    return "\n".join(lines)

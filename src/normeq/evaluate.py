@@ -1,0 +1,125 @@
+"""PSNR and SSIM of any denoiser over a folder of clean images and several noise levels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from normeq import noise
+from normeq.denoisers import resolve
+from normeq.errors import UsageError
+from normeq.folders import Folder, to_unit
+from normeq.metrics import psnr, ssim
+
+#: Takes a noisy image (C, H, W) with black at 0 and white at 1, and its noise level; denoises it.
+ImageDenoiser = Callable[[NDArray[np.float32], float], NDArray[Any]]
+
+# First word of the seeds of evaluations, so that their noise is never that of a training.
+_EVALUATION = 3
+
+
+@dataclass(frozen=True)
+class Score:
+    """How well one image was denoised; sigma on the scale where white is 255."""
+
+    image: str
+    sigma: float
+    psnr: float
+    ssim: float
+
+
+def evaluate(
+    denoiser: ImageDenoiser,
+    folder: Folder,
+    sigmas: Sequence[float],
+    *,
+    kind: str = "gaussian",
+    seed: int = 0,
+) -> Iterator[Score]:
+    """Yield the score of every image at every noise level, level after level.
+
+    The noise is a pure function of (seed, position of the image, sigma): the same for every
+    denoiser. It is added without clipping or rounding.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from normeq.evaluate import evaluate
+    >>> from normeq.folders import Folder
+    >>> folder = Folder([np.full((1, 64, 64), 127, np.uint8)], ["gray"], 0, 0)
+    >>> [score] = evaluate(lambda noisy, sigma: noisy, folder, [25])
+    >>> print(f"{score.psnr:.0f}")
+    20
+
+    Parameters
+    ----------
+    denoiser
+        See `ImageDenoiser`; `image_denoiser` makes one of a name.
+    folder
+        Clean images, as `normeq.folders.read_folder` returns them.
+    sigmas
+        Noise levels on the scale where white is 255.
+    kind
+        Family of the noise, one of `normeq.noise.KINDS`.
+    seed
+        Another seed gives other noise.
+    """
+    for sigma in sigmas:
+        if not 0 < sigma < float("inf"):
+            raise UsageError(f"sigma is {sigma:g}; noise levels are positive numbers.")
+        for index, (name, image) in enumerate(zip(folder.names, folder.images, strict=True)):
+            clean = to_unit(image)
+            rng = np.random.default_rng((_EVALUATION, seed, index, _bits(sigma)))
+            noisy = clean + noise.draw(kind, clean.shape, sigma / 255, rng)
+            output = np.asarray(denoiser(noisy, sigma / 255))
+            yield Score(name, sigma, psnr(output, clean), ssim(_shown(output), _shown(clean)))
+
+
+def image_denoiser(name: str) -> tuple[ImageDenoiser, int]:
+    """Return what a name stands for (see `normeq.denoisers.resolve`), and its channels."""
+    model = resolve(name)
+    blind = getattr(model, "blind", True)
+
+    def denoise(noisy: NDArray[np.float32], sigma: float) -> NDArray[Any]:
+        if not isinstance(model, torch.nn.Module):
+            return np.stack([model(plane, sigma) for plane in noisy])
+        with torch.inference_mode():
+            batch = torch.from_numpy(noisy)[None]
+            output: NDArray[Any] = (model(batch) if blind else model(batch, sigma))[0].numpy()
+            return output
+
+    return denoise, getattr(model, "channels", 1)
+
+
+def means(scores: Sequence[Score]) -> list[Score]:
+    """Return one score for each noise level: the mean over images.
+
+    Examples
+    --------
+    >>> from normeq.evaluate import Score, means
+    >>> means([Score("a", 25, 30.0, 0.8), Score("b", 25, 32.0, 1.0)])
+    [Score(image='mean', sigma=25, psnr=31.0, ssim=0.9)]
+    """
+    levels: dict[float, list[Score]] = {}
+    for score in scores:
+        levels.setdefault(score.sigma, []).append(score)
+    return [
+        Score("mean", sigma, fmean(s.psnr for s in group), fmean(s.ssim for s in group))
+        for sigma, group in levels.items()
+    ]
+
+
+def _bits(value: float) -> int:
+    """Return a number's binary representation, as a word of a seed."""
+    return int(np.float64(value).view(np.uint64))
+
+
+def _shown(image: NDArray[Any]) -> NDArray[Any]:
+    """Bring (C, H, W) into the layout in which similarity is measured: (H, W) or (H, W, C)."""
+    return image[0] if image.shape[0] == 1 else image.transpose(1, 2, 0)
