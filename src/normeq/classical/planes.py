@@ -1,0 +1,66 @@
+"""The door of every classical method: arrays of any kind in, plane by plane, same kind out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from normeq.errors import InputError, UsageError
+
+__all__ = ["Array", "each_plane", "positive_sigma"]
+
+Array = TypeVar("Array", Tensor, np.ndarray[Any, Any])
+
+
+def each_plane(image: Array, method: Callable[[Tensor], Tensor]) -> Array:
+    """Apply a method to the last two axes of an image, looping over the leading ones.
+
+    Nothing is rescaled or clipped. Single and double precision are kept; half precision is
+    computed and returned in single, integers in double precision.
+
+    Parameters
+    ----------
+    image
+        NumPy array or tensor of shape ``(..., height, width)``.
+    method
+        Takes and returns one floating-point tensor of shape ``(height, width)``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> each_plane(np.arange(4).reshape(1, 2, 2), lambda plane: plane + 0.5)
+    array([[[0.5, 1.5],
+            [2.5, 3.5]]])
+    """
+    tensor = _floating(torch.as_tensor(image).detach())
+    if tensor.ndim < 2 or tensor.numel() == 0:
+        raise InputError(
+            f"an image needs at least two axes and one pixel; this one has shape "
+            f"{tuple(tensor.shape)}."
+        )
+    if not bool(torch.isfinite(tensor).all()):
+        raise InputError("the image holds NaN or infinite values: replace them before denoising.")
+    planes = tensor.reshape(-1, *tensor.shape[-2:])
+    clean = torch.stack([method(plane) for plane in planes]).reshape(tensor.shape)
+    return clean if isinstance(image, Tensor) else clean.numpy()
+
+
+def positive_sigma(sigma: float) -> float:
+    """Return sigma as a float, after checking that it can be a noise's standard deviation."""
+    value = float(sigma)
+    if not math.isfinite(value) or value <= 0.0:
+        raise UsageError(
+            f"sigma is {value:g}, but the noise's standard deviation is a positive number."
+        )
+    return value
+
+
+def _floating(tensor: Tensor) -> Tensor:
+    if not tensor.is_floating_point():
+        return tensor.to(torch.float64)
+    return tensor.to(torch.promote_types(tensor.dtype, torch.float32))
