@@ -39,7 +39,7 @@ def train(
         raise UsageError(
             f"training needs the package {error.name}; install it with pip install normeq[train]."
         ) from error
-    report = run(
+    run(
         load_recipe(recipe, overrides),
         data,
         out,
@@ -47,4 +47,3 @@ def train(
         resume=resume,
         threads=threads,
     )
-    typer.echo(str(report))

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Generator, Iterator
-from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Generator
+from contextlib import closing
 from pathlib import Path
 from statistics import fmean
 
@@ -21,51 +19,14 @@ from normeq.training import checkpoint
 from normeq.training.data import Batch, Patches, noisy_images, prefetch
 from normeq.training.log import Log
 from normeq.training.recipe import Recipe
+from normeq.training.report import DATA, FILES, NETWORK, Report
 from normeq.training.schedule import learning_rate
 from normeq.training.state import State
-
-_ACTIVITIES = ("network", "waiting for data", "validation and files")
+from normeq.training.stopping import Stopped, stop_requests
 
 
 class DivergedError(NormeqError):
     """A training whose loss or gradient is no longer a number."""
-
-
-@dataclass
-class Report:
-    """What a session of a run measured of itself."""
-
-    steps: int = 0
-    samples: int = 0
-    best: float | None = None
-    seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(_ACTIVITIES, 0.0))
-
-    @contextmanager
-    def timed(self, activity: str) -> Iterator[None]:
-        """Add the time spent inside to an activity."""
-        start = time.perf_counter()
-        try:
-            yield
-        finally:
-            self.seconds[activity] += time.perf_counter() - start
-
-    @property
-    def samples_per_second(self) -> float:
-        """Samples over the whole time, validations included."""
-        return self.samples / max(sum(self.seconds.values()), 1e-9)
-
-    def __str__(self) -> str:
-        total = max(sum(self.seconds.values()), 1e-9)
-        best = "" if self.best is None else f"best validation PSNR {self.best:.3f} dB; "
-        outside = ", ".join(
-            f"{spent / total:.1%} {activity}"
-            for activity, spent in self.seconds.items()
-            if activity != "network"
-        )
-        return (
-            f"{self.steps} steps in {total:.0f} s: {best}{self.samples_per_second:.1f} samples/s; "
-            f"time outside the network: {outside}."
-        )
 
 
 def train(
@@ -111,8 +72,13 @@ def train(
     if accelerator.is_main_process:
         out.mkdir(parents=True, exist_ok=True)
         (out / "recipe.json").write_text(recipe.model_dump_json(indent=2) + "\n", encoding="utf-8")
-    accelerator.print(f"training on {images}, validating on {held_out or 'nothing'}")
-    return _Run(recipe, images, held_out, out, state, accelerator).go()
+    accelerator.print(
+        f"training on {images}, validating on {held_out or 'nothing'}, "
+        f"processes: {accelerator.num_processes}"
+    )
+    report = _Run(recipe, images, held_out, out, state, accelerator).go()
+    accelerator.print(report)
+    return report
 
 
 class _Run:
@@ -136,27 +102,31 @@ class _Run:
         self._report = Report(best=state.best)
         self._seconds_before = state.seconds
         self._log: Log | None = None
-        # Sums of loss and gradient norm since the step at which they were last recorded.
+        # Sums of loss and gradient norm since they were last recorded, and when that was.
         self._sums = torch.zeros(2, dtype=torch.float64, device=accelerator.device)
         self._recorded = state.step
+        self._training_recorded = 0.0
 
     def go(self) -> Report:
         """Take the steps that are left."""
         state, report = self._state, self._report
         if self._accelerator.is_main_process:
             self._log = Log(self._out, state.step, self._recipe.optimization.steps)
-        with closing(self._batches()) as batches:
-            try:
+        try:
+            with closing(self._batches()) as batches, stop_requests() as stop_requested:
                 while state.step < self._recipe.optimization.steps:
-                    with report.timed("waiting for data"):
+                    with report.timed(DATA):
                         batch = state.on_device(next(batches))
-                    with report.timed("network"):
+                    with report.timed(NETWORK):
                         self._sums += torch.stack(state.update(batch))
-                    with report.timed("validation and files"):
+                    with report.timed(FILES):
                         self._after_step()
-            finally:
-                if self._log is not None:
-                    self._log.close()
+                    # Many processes cannot stop at one step without asking each other at each.
+                    if stop_requested() and self._accelerator.num_processes == 1:
+                        self._stop()
+        finally:
+            if self._log is not None:
+                self._log.close()
         return report
 
     def _batches(self) -> Generator[Batch]:
@@ -181,9 +151,21 @@ class _Run:
             self._record()
         if validate:
             self._validate()
-        if keep and self._accelerator.is_main_process:
-            self._state.seconds = self._seconds_before + sum(self._report.seconds.values())
-            checkpoint.write(self._out / "checkpoints", step, self._state.to_checkpoint())
+        if keep:
+            self._save_checkpoint()
+
+    def _stop(self) -> None:
+        """Keep what was reached, and end the run."""
+        if self._recorded < self._state.step:
+            self._record()
+        self._save_checkpoint()
+        raise Stopped(f"stopped after step {self._state.step}; continue with --resume.")
+
+    def _save_checkpoint(self) -> None:
+        if self._accelerator.is_main_process:
+            self._state.seconds = self._seconds_before + self._report.elapsed
+            folder = self._out / "checkpoints"
+            checkpoint.write(folder, self._state.step, self._state.to_checkpoint())
 
     def _record(self) -> None:
         """Log the mean loss since the last record, and stop a run that has diverged."""
@@ -196,16 +178,20 @@ class _Run:
                 f"{norm:g}); its last good checkpoint is kept: resume it with a lower "
                 "optimization.learning_rate or optimization.clip."
             )
+        settings = self._recipe.optimization
+        samples = settings.batch * (state.step - self._recorded)
+        speed = samples / (self._report.training - self._training_recorded)
         self._sums.zero_()
         self._recorded = state.step
+        self._training_recorded = self._report.training
         if self._log is not None:
             self._log.training(
                 {
                     "step": state.step,
                     "loss": loss,
                     "gradient_norm": norm,
-                    "learning_rate": learning_rate(state.step - 1, self._recipe.optimization),
-                    "samples_per_second": self._report.samples_per_second,
+                    "learning_rate": learning_rate(state.step - 1, settings),
+                    "samples_per_second": speed,
                 }
             )
 
@@ -252,7 +238,7 @@ class _Run:
             "recipe": self._recipe.model_dump(mode="json"),
             "steps": state.step,
             "samples": state.samples,
-            "hours": round((self._seconds_before + sum(self._report.seconds.values())) / 3600, 3),
+            "hours": round((self._seconds_before + self._report.elapsed) / 3600, 3),
             "validation_psnr": {f"{sigma:g}": round(score, 3) for sigma, score in scores.items()},
         }
         normeq.save(state.judged, self._out / name, card)

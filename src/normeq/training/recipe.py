@@ -174,22 +174,23 @@ def _override(table: dict[str, Any], override: str) -> None:
 def _sentence(name: str, error: ValidationError) -> str:
     """Put the first problem of a recipe into words that name the field and the way out."""
     problem = error.errors()[0]
-    # Unions put the name of the alternative they tried at the end of the location.
     place = [str(part) for part in problem["loc"]]
-    field = ".".join(place) or "the recipe"
     if problem["type"] == "extra_forbidden":
-        known = ", ".join(_fields(place[:-1]))
-        return f"recipe '{name}' has an unknown field '{field}'; allowed here: {known}."
+        known = ", ".join(_section(place[:-1]).model_fields)
+        return f"recipe '{name}' has an unknown field '{'.'.join(place)}'; allowed here: {known}."
+    # What follows the field names the alternative that was tried, or an element.
+    field = ".".join(place[:2]) or "the recipe"
     if problem["type"] == "missing":
         return f"recipe '{name}' lacks the field '{field}'."
     shown = "" if isinstance(problem["input"], dict) else f" is {problem['input']!r}"
-    return f"recipe '{name}': '{field}'{shown}; {problem['msg'][0].lower()}{problem['msg'][1:]}."
+    message = problem["msg"].removeprefix("Value error, ")
+    return f"recipe '{name}': '{field}'{shown}; {message[0].lower()}{message[1:]}."
 
 
-def _fields(place: list[str]) -> list[str]:
+def _section(place: list[str]) -> type[BaseModel]:
     section: type[BaseModel] = Recipe
     for name in place:
         annotation = section.model_fields[name].annotation
         assert isinstance(annotation, type)
         section = annotation
-    return list(section.model_fields)
+    return section
