@@ -1,0 +1,1 @@
+"""One module for each table or figure of the paper, measured anew."""
