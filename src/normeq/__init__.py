@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from normeq import models, nn
+    from normeq import classical, models, nn
     from normeq.equivariance import assert_equivariant, equivariance_error
     from normeq.errors import NormeqError
     from normeq.models import create, load, save
@@ -28,11 +28,12 @@ _HOME = {
     "normalized": "normeq.nn",
     "save": "normeq.models",
 }
-_SUBPACKAGES = ("models", "nn")
+_SUBPACKAGES = ("classical", "models", "nn")
 
 __all__ = [
     "NormeqError",
     "assert_equivariant",
+    "classical",
     "create",
     "equivariance_error",
     "load",

@@ -9,6 +9,7 @@ from typing import Any
 
 from torch import nn
 
+from normeq.classical import METHODS
 from normeq.errors import UsageError
 from normeq.models import load
 
@@ -19,8 +20,9 @@ def resolve(name: str) -> Callable[..., Any]:
     Parameters
     ----------
     name
-        The name of shipped weights, the path of a weights file, or ``package.module:factory``,
-        a function of no arguments that returns a network or any callable.
+        The name of shipped weights or of a classical method (`normeq.classical.METHODS`), the
+        path of a weights file, or ``package.module:factory``, a function of no arguments that
+        returns a network or any callable.
 
     Examples
     --------
@@ -32,7 +34,7 @@ def resolve(name: str) -> Callable[..., Any]:
     module, separator, factory = name.partition(":")
     if separator and module.replace(".", "").isidentifier() and factory.isidentifier():
         return _call_factory(name, module, factory)
-    return load(name)
+    return METHODS[name] if name in METHODS else load(name)
 
 
 def _call_factory(name: str, module: str, factory: str) -> Callable[..., Any]:

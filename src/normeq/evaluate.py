@@ -84,11 +84,12 @@ def evaluate(
 def image_denoiser(name: str) -> tuple[ImageDenoiser, int]:
     """Return what a name stands for (see `normeq.denoisers.resolve`), and its channels."""
     model = resolve(name)
-    blind = getattr(model, "blind", True)
+    network = isinstance(model, torch.nn.Module)
+    blind = getattr(model, "blind", network)
 
     def denoise(noisy: NDArray[np.float32], sigma: float) -> NDArray[Any]:
-        if not isinstance(model, torch.nn.Module):
-            return np.stack([model(plane, sigma) for plane in noisy])
+        if not network:
+            return np.stack([model(p) if blind else model(p, sigma) for p in noisy])
         with torch.inference_mode():
             batch = torch.from_numpy(noisy)[None]
             output: NDArray[Any] = (model(batch) if blind else model(batch, sigma))[0].numpy()

@@ -1,0 +1,31 @@
+"""Classical methods are reachable wherever a model's name is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import imageio.v3 as imageio
+import pytest
+from skimage.data import camera
+from typer.testing import CliRunner
+
+from normeq.classical import METHODS
+from normeq.cli import app
+from normeq.denoisers import resolve
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_names_resolve(name: str) -> None:
+    assert resolve(name) is METHODS[name]
+
+
+@pytest.mark.parametrize("name", ["median_filter", "dct"])
+def test_blind_or_not_they_can_be_evaluated(name: str, tmp_path: Path) -> None:
+    imageio.imwrite(tmp_path / "clean.png", camera()[40:104, 200:264])
+    result = CliRunner().invoke(
+        app, ["evaluate", name, "--data", str(tmp_path), "--sigma", "50", "--json"]
+    )
+    assert result.exit_code == 0, result.output
+    [mean] = json.loads(result.stdout)["means"]
+    assert mean["psnr"] > 17
