@@ -1,0 +1,56 @@
+"""NumPy files, memory-mapped one band at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+
+from normeq.images.source import (
+    Band,
+    IndexedSource,
+    Pixels,
+    checked_dtype,
+    default_axes,
+    reading,
+)
+
+
+class NpySource(IndexedSource):
+    """An ``.npy`` file: an array without names for its axes, whose planes are the last two."""
+
+    format = "NPY"
+
+    def __init__(self, path: Path, axes: str | None = None) -> None:
+        with reading(path, self.format):
+            stored = self._map(path)
+            self._stored_dtype = stored.dtype
+            self._fortran = stored.flags.f_contiguous and not stored.flags.c_contiguous
+            dtype = checked_dtype(stored.dtype, str(path))
+            super().__init__(path, stored.shape, dtype, axes or default_axes(stored.ndim))
+
+    @staticmethod
+    def _map(path: Path) -> np.memmap[tuple[int, ...], np.dtype[np.generic]]:
+        # Mapped anew for each band: a mapping that stays counts every page it has touched.
+        return np.lib.format.open_memmap(path, mode="r")
+
+    def read(self, frame: int, start: int, stop: int) -> Pixels:
+        """Return rows of a frame."""
+        with reading(self.path, self.format):
+            stored = self._map(self.path)[self.index(frame, slice(start, stop))]
+            return self.to_plane(np.array(stored, dtype=self.dtype))
+
+    def write(self, target: Path, bands: Iterable[Band]) -> None:
+        """Write an array of the same shape, dtype, byte order and memory order."""
+        np.lib.format.open_memmap(
+            target,
+            mode="w+",
+            dtype=self._stored_dtype,
+            shape=self.shape,
+            fortran_order=self._fortran,
+        )
+        for band in bands:
+            output = np.lib.format.open_memmap(target, mode="r+")
+            rows = slice(band.start, band.start + len(band.pixels))
+            output[self.index(band.frame, rows)] = self.from_plane(band.pixels)

@@ -1,0 +1,214 @@
+"""What every image format offers: a header, rows of pixels on demand, and a way to be rewritten.
+
+An image is a sequence of *frames* (every axis but rows, columns and interleaved samples, in the
+order of the file). Pixels travel as bands, ``(rows, width, samples)``, so that nothing needs
+the whole image in memory.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from normeq.errors import FileError, InputError, NormeqError, UsageError
+
+Pixels = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Band:
+    """Some whole rows of one frame, ``pixels`` of shape ``(rows, width, samples)``."""
+
+    frame: int
+    start: int
+    pixels: Pixels
+
+
+class ImageSource(ABC):
+    """An opened image, of which only the header has been read.
+
+    Parameters
+    ----------
+    path
+        The file or folder.
+    shape
+        As stored, one number for each letter of `axes`.
+    dtype
+        Of the stored pixels, in native byte order.
+    axes
+        One letter per axis; ``Y`` and ``X`` are the plane, a last ``S`` interleaved samples.
+    alpha
+        Whether the last sample is an opacity, which is not an image to denoise.
+    gain, offset
+        Units of a stored value: ``physical = gain * stored + offset``.
+    blank
+        The stored integer that means "no value here", if there is one.
+    """
+
+    format: ClassVar[str]
+    streams: ClassVar[bool] = True
+    interleaves: ClassVar[bool] = True
+    resumable: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        path: Path,
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+        axes: str,
+        *,
+        alpha: bool = False,
+        gain: float = 1.0,
+        offset: float = 0.0,
+        blank: int | None = None,
+    ) -> None:
+        self.path = path
+        self.shape = shape
+        self.dtype = dtype.newbyteorder("=")
+        self.axes = checked_axes(axes, shape)
+        self.alpha = alpha
+        self.gain = gain
+        self.offset = offset
+        self.blank = blank
+        self.height = shape[self.axes.index("Y")]
+        self.width = shape[self.axes.index("X")]
+        interleaved = self.interleaves and self.axes.endswith("YXS")
+        self.samples = shape[-1] if interleaved else 1
+        inner = "YXS" if interleaved else "YX"
+        self.leading = tuple(
+            length for length, axis in zip(shape, self.axes, strict=True) if axis not in inner
+        )
+        self.frames = math.prod(self.leading)
+
+    @property
+    def pixels(self) -> int:
+        """How many numbers the image holds."""
+        return math.prod(self.shape)
+
+    @property
+    def planes(self) -> int:
+        """How many planes there are to denoise."""
+        return self.frames * (self.samples - self.alpha)
+
+    @property
+    def segment_rows(self) -> int:
+        """Rows that the file stores together: bands of a multiple of it are cheapest."""
+        return 1
+
+    @abstractmethod
+    def read(self, frame: int, start: int, stop: int) -> Pixels:
+        """Return rows ``[start, stop)`` of a frame, of shape ``(stop - start, width, samples)``."""
+
+    @abstractmethod
+    def write(self, target: Path, bands: Iterable[Band]) -> None:
+        """Write a copy of this image to `target`, its pixels taken from `bands` in order."""
+
+    def close(self) -> None:
+        """Let go of the file."""
+        return
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class IndexedSource(ImageSource):
+    """An image behind anything that is indexed like an array, its axes in any order."""
+
+    interleaves = False
+
+    def index(self, frame: int, rows: slice) -> tuple[int | slice, ...]:
+        """Return what selects `rows` of a frame in the stored array."""
+        position = iter(np.unravel_index(frame, self.leading) if self.leading else ())
+        place = {"Y": rows, "X": slice(None)}
+        return tuple(place[axis] if axis in place else int(next(position)) for axis in self.axes)
+
+    def to_plane(self, selected: Pixels) -> Pixels:
+        """Turn what `index` selects into ``(rows, width, 1)``."""
+        flipped = self.axes.index("X") < self.axes.index("Y")
+        return (selected.T if flipped else selected)[..., np.newaxis]
+
+    def from_plane(self, pixels: Pixels) -> Pixels:
+        """Turn ``(rows, width, 1)`` into what `index` selects."""
+        flipped = self.axes.index("X") < self.axes.index("Y")
+        return pixels[..., 0].T if flipped else pixels[..., 0]
+
+
+def default_axes(ndim: int) -> str:
+    """Return the axes of an array that says nothing: planes are its last two.
+
+    >>> default_axes(4)
+    'QQYX'
+    """
+    if ndim < 2:
+        raise InputError(f"an image has at least two axes, rows and columns; this one has {ndim}")
+    return "Q" * (ndim - 2) + "YX"
+
+
+def checked_axes(axes: str, shape: tuple[int, ...]) -> str:
+    """Return `axes` in upper case if they describe an image of this shape, else raise."""
+    axes = axes.upper()
+    if len(axes) != len(shape):
+        raise UsageError(
+            f"axes {axes!r} name {len(axes)} axes, but the image has {len(shape)}: shape {shape}"
+        )
+    if axes.count("Y") != 1 or axes.count("X") != 1:
+        raise UsageError(f"axes {axes!r} must name Y (rows) and X (columns) exactly once")
+    return axes
+
+
+def checked_dtype(dtype: np.dtype[Any], what: str) -> np.dtype[Any]:
+    """Return `dtype` if images of it can be denoised, else raise a sentence."""
+    if dtype.kind == "b":
+        raise InputError(
+            f"{what} holds booleans, which have no noise to remove: convert it to uint8 or float32"
+        )
+    if dtype.kind == "c":
+        raise InputError(f"{what} is complex: denoise its real and imaginary parts one by one")
+    if dtype.kind not in "iuf" or dtype.itemsize > 8:
+        raise InputError(f"{what} holds {dtype} values, not integers or floats of up to 64 bits")
+    return dtype
+
+
+@contextmanager
+def reading(path: Path, format: str) -> Iterator[None]:
+    """Turn whatever a library raises on a bad file into one sentence about that file."""
+    try:
+        yield
+    except NormeqError:
+        raise
+    except Exception as error:
+        raise FileError(f"{path}: cannot be read as {format} ({reason(error)})") from error
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turn a failure of the operating system to write into one sentence about the file."""
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error, NormeqError):
+            raise
+        raise FileError(f"{path}: cannot be written ({reason(error)})") from error
+
+
+def reason(error: BaseException) -> str:
+    """Return the first line of what an exception says, or its name if it says nothing."""
+    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return next(iter(text.strip().splitlines()), "") or type(error).__name__

@@ -1,0 +1,213 @@
+"""Zarr arrays and OME-Zarr images, versions 2 and 3, in folders: chunk by chunk.
+
+The copy has the metadata of the original, word for word, except that a chunk lies within one
+plane, so that planes can be finished one by one. Every other part of an OME-Zarr (labels,
+say) is copied as it is, and its pyramid is built again from the denoised image.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import zarr
+
+from normeq.errors import InputError
+from normeq.images.source import (
+    Band,
+    IndexedSource,
+    Pixels,
+    checked_dtype,
+    default_axes,
+    reading,
+)
+
+_MARKERS = ("zarr.json", ".zarray", ".zgroup")
+_LARGEST_CHUNK = 2048
+
+
+def is_zarr(path: Path) -> bool:
+    """Tell whether a folder is a Zarr array or group."""
+    return any((path / marker).is_file() for marker in _MARKERS)
+
+
+class ZarrSource(IndexedSource):
+    """A Zarr array, or the first multiscale image of an OME-Zarr group."""
+
+    format = "Zarr"
+    resumable = True
+
+    def __init__(self, path: Path, axes: str | None = None) -> None:
+        with reading(path, self.format):
+            node: Any = zarr.open(path, mode="r", use_consolidated=False)
+            self._levels: list[str] = []
+            found = None
+            if isinstance(node, zarr.Group):
+                self._levels, found = _multiscales(path, node)
+                node = node[self._levels[0]]
+            self._array: Any = node
+            dtype = checked_dtype(np.dtype(node.dtype), str(path))
+            found = found or _named_axes(node) or default_axes(node.ndim)
+            super().__init__(path, tuple(node.shape), dtype, axes or found)
+            self._chunks = self._plane_chunks()
+
+    def _plane_chunks(self) -> tuple[int, ...]:
+        """Return chunks of about the volume of the input's that lie within one plane."""
+        stored = tuple(self._array.shards or self._array.chunks)
+        depth = math.prod(
+            size for size, axis in zip(stored, self.axes, strict=True) if axis not in "YX"
+        )
+        factor = 1 if self._array.shards else math.ceil(math.sqrt(depth))
+        largest = max(stored) if self._array.shards else _LARGEST_CHUNK
+        return tuple(
+            max(1, min(size * factor, largest, length)) if axis in "YX" else 1
+            for size, length, axis in zip(stored, self.shape, self.axes, strict=True)
+        )
+
+    @property
+    def segment_rows(self) -> int:
+        """Rows of a chunk of the copy: bands of a multiple of it write no chunk twice."""
+        return self._chunks[self.axes.index("Y")]
+
+    def read(self, frame: int, start: int, stop: int) -> Pixels:
+        """Return rows of a frame."""
+        with reading(self.path, self.format):
+            selected = self._array[self.index(frame, slice(start, stop))]
+            return self.to_plane(np.asarray(selected, dtype=self.dtype))
+
+    def write(self, target: Path, bands: Iterable[Band]) -> None:
+        """Write a copy with new pixels; bands that are left out keep what `target` has."""
+        if not is_zarr(target):
+            self._write_metadata(target)
+        output = zarr.open_array(target / (self._levels or [""])[0], mode="r+")
+        for band in bands:
+            rows = slice(band.start, band.start + len(band.pixels))
+            output[self.index(band.frame, rows)] = self.from_plane(band.pixels)
+        for fine, coarse in zip(self._levels, self._levels[1:], strict=False):
+            self._downsample(target / fine, target / coarse)
+        if (target / ".zmetadata").exists():
+            zarr.consolidate_metadata(target, zarr_format=2)
+
+    def _write_metadata(self, target: Path) -> None:
+        arrays = [self.path / level for level in self._levels] or [self.path]
+
+        def left_out(folder: str, names: list[str]) -> list[str]:
+            inside = Path(folder)
+            if inside in arrays:  # of an array, only what describes it
+                return [name for name in names if not _is_metadata(inside / name)]
+            return []
+
+        shutil.copytree(self.path, target, ignore=left_out, dirs_exist_ok=True)
+        for level in self._levels or [""]:
+            _rechunk(target / level, self._chunks)
+        _drop_consolidated(target / "zarr.json")
+
+    def _downsample(self, fine: Path, coarse: Path) -> None:
+        """Average blocks of one level of the pyramid into the next, frame by frame."""
+        source = zarr.open_array(fine, mode="r")
+        output = zarr.open_array(coarse, mode="r+")
+        factors = [max(1, round(a / b)) for a, b in zip(source.shape, output.shape, strict=True)]
+        row = self.axes.index("Y")
+        others = [
+            1 if axis in "YX" else size for axis, size in zip(self.axes, output.shape, strict=True)
+        ]
+        for place in np.ndindex(*others):
+            for start in range(0, output.shape[row], output.chunks[row]):
+                block = [
+                    slice(0, size) if axis == "X" else slice(at, at + 1)
+                    for axis, size, at in zip(self.axes, output.shape, place, strict=True)
+                ]
+                block[row] = slice(start, min(start + output.chunks[row], output.shape[row]))
+                output[tuple(block)] = _block_means(source, block, factors)
+
+
+def _block_means(source: Any, block: Sequence[slice], factors: Sequence[int]) -> Pixels:
+    """Average the pixels of `source` that fall into each pixel of a block of the next level."""
+    wanted = [
+        slice(part.start * factor, min(part.stop * factor, size))
+        for part, factor, size in zip(block, factors, source.shape, strict=True)
+    ]
+    pixels = np.asarray(source[tuple(wanted)], dtype=np.float64)
+    missing = [
+        (0, (part.stop - part.start) * factor - size)
+        for part, factor, size in zip(block, factors, pixels.shape, strict=True)
+    ]
+    pixels = np.pad(pixels, missing, mode="edge")
+    split = [
+        number
+        for part, factor in zip(block, factors, strict=True)
+        for number in (part.stop - part.start, factor)
+    ]
+    means: Pixels = pixels.reshape(split).mean(axis=tuple(range(1, len(split), 2)))
+    dtype = np.dtype(source.dtype)
+    return (np.rint(means) if dtype.kind in "iu" else means).astype(dtype)
+
+
+def _multiscales(path: Path, group: Any) -> tuple[list[str], str | None]:
+    """Return the paths of the levels of an OME-Zarr image, finest first, and its axes."""
+    attributes = dict(group.attrs)
+    images = attributes.get("ome", attributes).get("multiscales")
+    if not images:
+        names = ", ".join(sorted(name for name, _ in group.members())[:5]) or "nothing"
+        raise InputError(
+            f"{path}: is a group, not an OME-Zarr image; it holds {names}: name the array or "
+            "image inside it"
+        )
+    if len(images) > 1:
+        raise InputError(f"{path}: holds {len(images)} multiscale images; keep one to a group")
+    levels = [dataset["path"] for dataset in images[0]["datasets"]]
+    axes = images[0].get("axes")
+    if axes is None:  # before OME-Zarr 0.3 the axes were always these
+        return levels, "TCZYX"[-group[levels[0]].ndim :]
+    letters = [axis["name"] if isinstance(axis, dict) else axis for axis in axes]
+    return levels, "".join(letter[0].upper() for letter in letters)
+
+
+def _named_axes(array: Any) -> str | None:
+    """Return the axes that an array names itself (Zarr 3, xarray), if rows and columns are."""
+    names = getattr(array.metadata, "dimension_names", None)
+    names = names or array.attrs.get("_ARRAY_DIMENSIONS") or ()
+    letters = [str(name or "q")[0].upper() for name in names]
+    plain = [str(name).upper() for name in names]
+    if len(letters) != array.ndim or "Y" not in plain or "X" not in plain:
+        return None
+    return "".join(
+        letter if name in ("Y", "X") or letter not in "YX" else "Q"
+        for name, letter in zip(plain, letters, strict=True)
+    )
+
+
+def _is_metadata(path: Path) -> bool:
+    return path.name in (*_MARKERS, ".zattrs")
+
+
+def _rechunk(array: Path, chunks: tuple[int, ...]) -> None:
+    """Edit the metadata of an array so that it has these chunks."""
+    version2 = array / ".zarray"
+    file = version2 if version2.exists() else array / "zarr.json"
+    metadata = json.loads(file.read_text())
+    if file is version2:
+        metadata["chunks"] = [min(a, b) for a, b in zip(chunks, metadata["shape"], strict=True)]
+    else:
+        metadata["chunk_grid"]["configuration"]["chunk_shape"] = list(chunks)
+        for codec in metadata["codecs"]:
+            if codec["name"] == "sharding_indexed":
+                inner = codec["configuration"]["chunk_shape"]
+                flat = [min(a, b) for a, b in zip(inner, chunks, strict=True)]
+                whole = all(b % a == 0 for a, b in zip(flat, chunks, strict=True))
+                codec["configuration"]["chunk_shape"] = flat if whole else list(chunks)
+    file.write_text(json.dumps(metadata, indent=2))
+
+
+def _drop_consolidated(file: Path) -> None:
+    """Remove the copy of its arrays' metadata that a group of version 3 may hold: it is stale."""
+    if not file.exists():
+        return
+    metadata = json.loads(file.read_text())
+    if metadata.pop("consolidated_metadata", None) is not None:
+        file.write_text(json.dumps(metadata, indent=2))

@@ -1,0 +1,119 @@
+"""Pure coordinates: which pixels a tile answers for, and which ones it has to see.
+
+A network with a receptive field of `halo` pixels to each side and a stride of `stride` gives on a
+tile what it gives on the whole image, if the tile is read with that halo and starts on a
+multiple of the stride. At the border of the image a tile stops where the image stops, so that
+the network pads it as it pads the whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from normeq.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Span:
+    """An interval of one axis: ``[start, stop)`` is kept out of ``[read_start, read_stop)``.
+
+    Examples
+    --------
+    >>> span = Span(8, 16, 4, 20)
+    >>> span.kept, span.read, span.crop
+    (slice(8, 16, None), slice(4, 20, None), slice(4, 12, None))
+    """
+
+    start: int
+    stop: int
+    read_start: int
+    read_stop: int
+
+    @property
+    def kept(self) -> slice:
+        """Where the result goes in the image."""
+        return slice(self.start, self.stop)
+
+    @property
+    def read(self) -> slice:
+        """What has to be read from the image."""
+        return slice(self.read_start, self.read_stop)
+
+    @property
+    def crop(self) -> slice:
+        """Where the result lies in what was read."""
+        return slice(self.start - self.read_start, self.stop - self.read_start)
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A rectangle of an image: a span of rows and a span of columns."""
+
+    rows: Span
+    columns: Span
+
+    @property
+    def kept(self) -> tuple[slice, slice]:
+        """Where the result goes in the image."""
+        return self.rows.kept, self.columns.kept
+
+    @property
+    def read(self) -> tuple[slice, slice]:
+        """What has to be read from the image."""
+        return self.rows.read, self.columns.read
+
+    @property
+    def crop(self) -> tuple[slice, slice]:
+        """Where the result lies in what was read."""
+        return self.rows.crop, self.columns.crop
+
+
+def align_up(length: int, stride: int) -> int:
+    """Return the smallest multiple of `stride` that is not below `length`."""
+    return -(-length // stride) * stride
+
+
+def spans(length: int, tile: int, halo: int = 0, stride: int = 1) -> list[Span]:
+    """Cut an axis into spans that cover it once, read with a halo from a multiple of the stride.
+
+    Examples
+    --------
+    >>> [(s.start, s.stop, s.read_start, s.read_stop) for s in spans(9, 4, halo=1, stride=2)]
+    [(0, 4, 0, 6), (4, 8, 2, 9), (8, 9, 6, 9)]
+    """
+    if length < 1 or tile < 1 or halo < 0 or stride < 1:
+        raise UsageError(
+            f"cannot cut {length} pixels into tiles of {tile} (halo {halo}, stride {stride}): "
+            "length, tile and stride start at 1, the halo at 0"
+        )
+    return [
+        reach(start, min(start + tile, length), length, halo, stride)
+        for start in range(0, length, tile)
+    ]
+
+
+def reach(start: int, stop: int, length: int, halo: int, stride: int) -> Span:
+    """Return the span of an axis that keeps ``[start, stop)`` and reads what that depends on."""
+    return Span(
+        start,
+        stop,
+        max(0, start - halo) // stride * stride,
+        min(align_up(stop + halo, stride), length),
+    )
+
+
+def tiles(
+    shape: tuple[int, int], tile: tuple[int, int], halo: int = 0, stride: int = 1
+) -> Iterator[Tile]:
+    """Cut an image into tiles, row by row.
+
+    Examples
+    --------
+    >>> len(list(tiles((10, 7), (4, 4))))
+    6
+    """
+    columns = spans(shape[1], tile[1], halo, stride)
+    for rows in spans(shape[0], tile[0], halo, stride):
+        for column in columns:
+            yield Tile(rows, column)

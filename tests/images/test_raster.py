@@ -1,0 +1,89 @@
+import struct
+from pathlib import Path
+
+import imageio.v3 as iio
+import numpy as np
+import pytest
+from image_samples import copy, inverted, sample
+from PIL import Image, PngImagePlugin
+
+from normeq import images
+from normeq.errors import FileError, InputError
+from normeq.images import open_image
+from normeq.images.raster import _chunk
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16"])
+@pytest.mark.parametrize("samples", [1, 2, 3, 4])
+def test_png_of_every_depth_and_colour(tmp_path: Path, dtype: str, samples: int) -> None:
+    image = sample((19, 23) if samples == 1 else (19, 23, samples), dtype)
+    image = image * 255 if dtype == "uint16" else image
+    images.write(tmp_path / "in.png", image)
+    copy(tmp_path / "in.png", tmp_path / "out.png")
+    np.testing.assert_array_equal(images.read(tmp_path / "out.png"), inverted(image))
+    with open_image(tmp_path / "out.png") as source:
+        assert source.dtype == dtype
+        assert source.alpha is (samples in (2, 4))
+    if dtype == "uint8" or samples == 1:  # a second opinion, where Pillow keeps all bits
+        np.testing.assert_array_equal(iio.imread(tmp_path / "out.png"), inverted(image))
+
+
+def test_png_keeps_pixel_size_texts_and_profile(tmp_path: Path) -> None:
+    text = PngImagePlugin.PngInfo()
+    text.add_text("Comment", "exposure 20 ms")
+    Image.fromarray(sample((9, 9), "uint8")).save(
+        tmp_path / "in.png", pnginfo=text, dpi=(300, 300), icc_profile=b"profile"
+    )
+    copy(tmp_path / "in.png", tmp_path / "out.png")
+    with Image.open(tmp_path / "in.png") as before, Image.open(tmp_path / "out.png") as after:
+        assert after.info == before.info
+        assert after.info["Comment"] == "exposure 20 ms"
+
+
+@pytest.mark.parametrize("shape", [(16, 24), (16, 24, 3)])
+def test_jpeg_becomes_png(tmp_path: Path, shape: tuple[int, ...]) -> None:
+    picture = Image.fromarray(sample(shape, "uint8"))
+    exif = Image.Exif()
+    exif[0x010F] = "maker"
+    picture.save(tmp_path / "in.jpg", dpi=(72, 72), exif=exif, icc_profile=b"profile")
+    copy(tmp_path / "in.jpg", tmp_path / "out.png")
+    with Image.open(tmp_path / "in.jpg") as before, Image.open(tmp_path / "out.png") as after:
+        assert after.format == "PNG"
+        np.testing.assert_array_equal(np.asarray(after), inverted(np.asarray(before)))
+        assert after.info["icc_profile"] == b"profile"
+        assert after.getexif()[0x010F] == "maker"
+        assert after.info["dpi"] == pytest.approx((72, 72), rel=1e-3)
+
+
+@pytest.mark.parametrize("mode", ["P", "1", "CMYK"])
+def test_modes_that_are_no_intensities_are_refused(tmp_path: Path, mode: str) -> None:
+    path = tmp_path / ("in.jpg" if mode == "CMYK" else "in.png")
+    Image.new(mode, (8, 8)).save(path)
+    with pytest.raises(InputError, match="convert it"):
+        open_image(path)
+
+
+def test_animations_are_refused(tmp_path: Path) -> None:
+    frames = [Image.new("L", (8, 8), level) for level in (0, 100)]
+    frames[0].save(tmp_path / "in.png", save_all=True, append_images=frames[1:])
+    with pytest.raises(InputError, match="animation"):
+        open_image(tmp_path / "in.png")
+
+
+def test_a_bomb_is_refused_by_its_header(tmp_path: Path) -> None:
+    header = struct.pack(">IIBBBBB", 2**31 - 1, 2**31 - 1, 8, 0, 0, 0, 0)
+    (tmp_path / "in.png").write_bytes(
+        b"\x89PNG\r\n\x1a\n" + _chunk(b"IHDR", header) + _chunk(b"IEND", b"")
+    )
+    with pytest.raises(InputError, match="--max-pixels"):
+        open_image(tmp_path / "in.png")
+
+
+def test_wrong_extensions_are_named(tmp_path: Path) -> None:
+    images.write(tmp_path / "a.png", sample((8, 8), "uint8"))
+    (tmp_path / "a.jpg").write_bytes((tmp_path / "a.png").read_bytes())
+    with pytest.raises(FileError, match="PNG"):
+        open_image(tmp_path / "a.jpg")
+    (tmp_path / "b.png").write_bytes(b"hello")
+    with pytest.raises(FileError, match="does not begin like a PNG"):
+        open_image(tmp_path / "b.png")

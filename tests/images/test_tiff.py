@@ -1,0 +1,221 @@
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tifffile
+from image_samples import copy, inverted, sample
+
+from normeq import images
+from normeq.errors import FileError, InputError
+from normeq.images import open_image
+
+DTYPES = ["uint8", "uint16", "int16", "int32", "uint32", "float16", "float32", "float64"]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"compression": "zlib"},
+        {"compression": "zlib", "predictor": True},
+        {"compression": "lzw", "rowsperstrip": 5},
+        {"compression": "zstd", "tile": (16, 32)},
+        {"tile": (16, 16)},
+        {"rowsperstrip": 4},
+        {"bigtiff": True, "byteorder": ">"},
+        {"byteorder": ">", "compression": "zlib", "predictor": True},
+    ],
+    ids=str,
+)
+def test_pixels_and_layout_survive(tmp_path: Path, dtype: str, options: dict[str, Any]) -> None:
+    if options.get("predictor") and dtype == "float16":
+        pytest.skip("tifffile has no predictor for float16")
+    image = sample((3, 37, 41), dtype)
+    tifffile.imwrite(
+        tmp_path / "in.tif", image, photometric="minisblack", metadata={"axes": "ZYX"}, **options
+    )
+    copy(tmp_path / "in.tif", tmp_path / "out.tif")
+    np.testing.assert_array_equal(images.read(tmp_path / "in.tif"), image)
+    with (
+        tifffile.TiffFile(tmp_path / "in.tif") as before,
+        tifffile.TiffFile(tmp_path / "out.tif") as after,
+    ):
+        np.testing.assert_array_equal(after.asarray(), inverted(image))
+        assert after.series[0].axes == "ZYX"
+        assert after.is_bigtiff == before.is_bigtiff
+        assert after.byteorder == before.byteorder
+        assert len(after.pages) == len(before.pages)
+        for name in ("compression", "is_tiled", "rowsperstrip", "tile", "photometric", "dtype"):
+            assert getattr(after.pages.first, name) == getattr(before.pages.first, name), name
+
+
+@pytest.mark.parametrize("planar", ["contig", "separate"])
+@pytest.mark.parametrize("compression", [None, "zlib"])
+def test_colour_with_opacity(tmp_path: Path, planar: str, compression: str | None) -> None:
+    shape = (20, 18, 4) if planar == "contig" else (4, 20, 18)
+    image = sample(shape, "uint8")
+    tifffile.imwrite(
+        tmp_path / "in.tif",
+        image,
+        photometric="rgb",
+        planarconfig=planar,
+        extrasamples=["unassalpha"],
+        compression=compression,
+    )
+    copy(tmp_path / "in.tif", tmp_path / "out.tif")
+    with open_image(tmp_path / "in.tif") as source:
+        assert source.alpha is (planar == "contig")
+        assert source.planes == (3 if planar == "contig" else 4)
+    with tifffile.TiffFile(tmp_path / "out.tif") as after:
+        np.testing.assert_array_equal(after.asarray(), inverted(image))
+        assert after.pages.first.extrasamples == (2,)
+        assert after.pages.first.photometric == 2
+
+
+def test_imagej_hyperstack(tmp_path: Path) -> None:
+    image = sample((2, 3, 2, 24, 20), "uint16")
+    about = {
+        "axes": "TZCYX",
+        "unit": "um",
+        "spacing": 0.4,
+        "finterval": 2.0,
+        "Info": "microscope 7",
+    }
+    about["Labels"] = [f"plane {i}" for i in range(12)]
+    tifffile.imwrite(tmp_path / "in.tif", image, imagej=True, resolution=(5.5, 5.5), metadata=about)
+    copy(tmp_path / "in.tif", tmp_path / "out.tif")
+    with (
+        tifffile.TiffFile(tmp_path / "in.tif") as before,
+        tifffile.TiffFile(tmp_path / "out.tif") as after,
+    ):
+        np.testing.assert_array_equal(after.asarray(), inverted(image))
+        assert after.series[0].axes == "TZCYX"
+        assert after.imagej_metadata == before.imagej_metadata
+        for tag in ("XResolution", "YResolution", "ResolutionUnit"):
+            assert after.pages.first.tags[tag].value == before.pages.first.tags[tag].value
+
+
+def test_ome(tmp_path: Path) -> None:
+    image = sample((2, 3, 24, 20), "uint16")
+    tifffile.imwrite(
+        tmp_path / "in.ome.tif",
+        image,
+        metadata={
+            "axes": "CZYX",
+            "PhysicalSizeX": 0.29,
+            "PhysicalSizeXUnit": "µm",
+            "Channel": {"Name": ["DAPI", "GFP"]},
+        },
+    )
+    copy(tmp_path / "in.ome.tif", tmp_path / "out.ome.tif")
+    with (
+        tifffile.TiffFile(tmp_path / "in.ome.tif") as before,
+        tifffile.TiffFile(tmp_path / "out.ome.tif") as after,
+    ):
+        np.testing.assert_array_equal(after.asarray(), inverted(image))
+        assert after.series[0].axes == "CZYX"
+        assert after.is_ome
+        assert "DAPI" in str(after.ome_metadata)
+        assert "µm" in str(after.ome_metadata)
+        ours, theirs = (str(f.ome_metadata).split("<TiffData")[0] for f in (after, before))
+        assert ours == theirs
+
+
+def test_tags_of_every_page_survive(tmp_path: Path) -> None:
+    with tifffile.TiffWriter(tmp_path / "in.tif") as writer:
+        for page in range(3):
+            writer.write(
+                sample((16, 16), "uint8", page),
+                description=f"page {page}",
+                resolution=(1200 + page, 1200),
+                resolutionunit="CENTIMETER",
+                datetime="2020:01:02 03:04:05",
+                metadata=None,
+                software="camera",
+                extratags=[
+                    (65000, "d", 2, (1.5, float(page)), True),
+                    (42113, "s", 0, "-9999", True),
+                ],
+            )
+    copy(tmp_path / "in.tif", tmp_path / "out.tif")
+    with tifffile.TiffFile(tmp_path / "out.tif") as after:
+        for number, page in enumerate(after.pages):
+            tags = page.aspage().tags
+            assert tags["ImageDescription"].value == f"page {number}"
+            assert tags["XResolution"].value == (1200 + number, 1)
+            assert tags["ResolutionUnit"].value == 3
+            assert tags["DateTime"].value == "2020:01:02 03:04:05"
+            assert tags["Software"].value == "camera"
+            assert tags[65000].value == (1.5, float(number))
+            assert tags[42113].value == "-9999"
+
+
+def test_one_directory_for_many_pages(tmp_path: Path) -> None:
+    image = sample((5, 16, 16), "uint16")
+    tifffile.imwrite(tmp_path / "in.tif", image, truncate=True, photometric="minisblack")
+    copy(tmp_path / "in.tif", tmp_path / "out.tif")
+    np.testing.assert_array_equal(tifffile.imread(tmp_path / "out.tif"), inverted(image))
+
+
+def test_palette_and_lookup_table(tmp_path: Path) -> None:
+    green = np.zeros((3, 256), np.uint16)
+    green[1] = np.arange(256) * 257
+    tifffile.imwrite(
+        tmp_path / "in.tif", sample((16, 16), "uint8"), photometric="palette", colormap=green
+    )
+    copy(tmp_path / "in.tif", tmp_path / "out.tif")
+    with tifffile.TiffFile(tmp_path / "out.tif") as after:
+        np.testing.assert_array_equal(after.pages.first.colormap, green)
+
+
+def test_lossy_compression_becomes_zlib(tmp_path: Path) -> None:
+    tifffile.imwrite(
+        tmp_path / "in.tif", sample((32, 32, 3), "uint8"), photometric="rgb", compression="jpeg"
+    )
+    copy(tmp_path / "in.tif", tmp_path / "out.tif")
+    with tifffile.TiffFile(tmp_path / "out.tif") as after:
+        assert after.pages.first.compression == 8
+        np.testing.assert_array_equal(
+            after.asarray(), inverted(tifffile.imread(tmp_path / "in.tif"))
+        )
+
+
+def test_a_codec_that_is_missing_names_the_extra(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tifffile.imwrite(tmp_path / "in.tif", sample((32, 32), "uint8"), compression="lzw")
+    monkeypatch.setattr(tifffile.TIFF, "DECOMPRESSORS", {8: None})
+    with pytest.raises(InputError, match=r"LZW.*normeq\[codecs\]"):
+        open_image(tmp_path / "in.tif")
+
+
+def test_several_images_are_refused(tmp_path: Path) -> None:
+    with tifffile.TiffWriter(tmp_path / "in.tif") as writer:
+        writer.write(sample((16, 16), "uint8"), metadata=None)
+        writer.write(sample((8, 9), "uint16"), metadata=None)
+    with pytest.raises(InputError, match="2 images"):
+        open_image(tmp_path / "in.tif")
+
+
+def test_booleans_are_refused(tmp_path: Path) -> None:
+    tifffile.imwrite(tmp_path / "in.tif", np.zeros((16, 16), bool))
+    with pytest.raises(InputError, match="booleans"):
+        open_image(tmp_path / "in.tif")
+
+
+def test_truncation_is_seen_before_any_pixel_is_read(tmp_path: Path) -> None:
+    tifffile.imwrite(tmp_path / "in.tif", sample((64, 64), "uint16"))
+    data = (tmp_path / "in.tif").read_bytes()
+    (tmp_path / "in.tif").write_bytes(data[:-100])
+    with pytest.raises(FileError, match="truncated"):
+        open_image(tmp_path / "in.tif")
+
+
+def test_leading_axes_can_be_renamed(tmp_path: Path) -> None:
+    tifffile.imwrite(tmp_path / "in.tif", sample((3, 16, 16), "uint8"), photometric="minisblack")
+    with open_image(tmp_path / "in.tif", "tyx") as source:
+        assert source.axes == "TYX"
+    with pytest.raises(InputError, match="do not fit"):
+        open_image(tmp_path / "in.tif", "YXC")
