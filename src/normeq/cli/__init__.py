@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 
 from normeq.cli.check import check
 from normeq.cli.evaluate import evaluate
+from normeq.cli.import_weights import import_weights
 from normeq.cli.train import train
 from normeq.errors import NormeqError
 
@@ -37,6 +38,7 @@ app = typer.Typer(
 )
 app.command()(check)
 app.command()(evaluate)
+app.command()(import_weights)
 app.command()(train)
 
 

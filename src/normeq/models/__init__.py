@@ -4,6 +4,7 @@ from normeq.models.denoiser import Denoiser, WrappedDenoiser
 from normeq.models.drunet import DRUNet
 from normeq.models.fdncnn import FDnCNN
 from normeq.models.ffdnet import FFDNet
+from normeq.models.layouts import import_weights
 from normeq.models.network import Network, Wrapped
 from normeq.models.registry import create, names, variants
 from normeq.models.unet import UNet
@@ -24,6 +25,7 @@ __all__ = [
     "Wrapped",
     "WrappedDenoiser",
     "create",
+    "import_weights",
     "load",
     "names",
     "save",

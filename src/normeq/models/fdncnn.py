@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
+from normeq.errors import UsageError
 from normeq.models.denoiser import Denoiser
 from normeq.models.reach import Step
 from normeq.models.vocabulary import Variant, Vocabulary
@@ -30,6 +31,9 @@ class FDnCNN(Denoiser):
         Channels of the hidden layers.
     depth
         Number of convolutions.
+    residual
+        Whether the layers give the noise, which is subtracted from the image: a DnCNN. Only
+        where nothing else is combined with the image: ordinary and scale-equiv.
 
     Examples
     --------
@@ -49,12 +53,19 @@ class FDnCNN(Denoiser):
         channels: int = 1,
         width: int = 64,
         depth: int = 20,
+        residual: bool = False,
     ) -> None:
+        if residual and variant not in ("ordinary", "scale-equiv"):
+            raise UsageError(
+                f"fdncnn with residual=True cannot be {variant}: use 'norm-equiv-residual' "
+                "without it."
+            )
         super().__init__(variant, blind=blind, channels=channels)
+        self.residual = residual
         self.layers = conv_stack(self.words, channels, channels, width, depth, self.maps)
         self._set_geometry([Step("kernel", 1)] * depth)
 
     def transform(self, x: Tensor) -> Tensor:
         """Apply the layers one after the other."""
         out: Tensor = self.layers(x)
-        return out
+        return x[:, : self.channels] - out if self.residual else out

@@ -1,0 +1,32 @@
+"""``normeq import-weights``: published checkpoints into weights that normeq loads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+
+def import_weights(
+    file: Annotated[Path, typer.Argument(help="A .pth file that holds a state dict.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="The .safetensors file to write.")],
+    layout: Annotated[str, typer.Option(help="Whose names its tensors have: paper or kair.")],
+    variant: Annotated[
+        str | None,
+        typer.Option(help="ordinary, scale-equiv or norm-equiv, where tensors do not tell."),
+    ] = None,
+) -> None:
+    """Turn a published checkpoint into weights that normeq loads: the same function.
+
+    Nothing but tensors is ever unpickled.
+    """
+    from normeq.models import import_weights as build
+    from normeq.models import save
+    from normeq.models.layouts import read_checkpoint
+
+    known: Any = variant
+    net = build(read_checkpoint(file), layout, known)
+    save(net, output, {"source": file.name, "layout": layout})
+    sizes = ", ".join(f"{key}={value}" for key, value in net.config.items() if key != "variant")
+    typer.echo(f"{output}: {net.variant} {net.architecture} ({sizes})")

@@ -1,0 +1,123 @@
+"""Published checkpoints of other projects, read into the networks of the registry."""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils import parametrize
+
+from normeq.errors import FileError, UsageError, WeightsError
+from normeq.models.layouts.checkpoint import Checkpoint
+from normeq.models.layouts.kair import KairLayout
+from normeq.models.layouts.layout import Layout
+from normeq.models.layouts.paper import PaperLayout
+from normeq.models.network import Network, Wrapped
+from normeq.models.registry import create
+from normeq.models.vocabulary import Variant
+from normeq.nn import AffineResidual
+
+__all__ = ["LAYOUTS", "import_weights", "read_checkpoint"]
+
+LAYOUTS: dict[str, Layout] = {"kair": KairLayout(), "paper": PaperLayout()}
+
+
+def import_weights(
+    state_dict: Mapping[str, Tensor], layout: str, variant: Variant | None = None
+) -> Network | Wrapped:
+    """Build the network that computes the very function of a published checkpoint.
+
+    ``imported(x) = source(x)`` for images whose height and width are multiples of its stride.
+
+    Parameters
+    ----------
+    state_dict
+        The tensors, as `read_checkpoint` gives them.
+    layout
+        ``"paper"``: FDnCNN and DRUNet in the three variants of the paper on
+        normalization-equivariant networks. ``"kair"``: DnCNN, FDnCNN, FFDNet and DRUNet of the
+        KAIR and DPIR collections.
+    variant
+        Only needed where tensors cannot tell: the paper's FDnCNN without biases is either
+        scale-equiv or norm-equiv.
+
+    Examples
+    --------
+    >>> import torch
+    >>> tensors = {
+    ...     "model.0.weight": torch.rand(8, 2, 3, 3), "model.0.bias": torch.rand(8),
+    ...     "model.2.weight": torch.rand(1, 8, 3, 3), "model.2.bias": torch.rand(1),
+    ... }
+    >>> net = import_weights(tensors, "kair")
+    >>> net.architecture, net.variant, net.blind
+    ('fdncnn', 'ordinary', False)
+    """
+    if layout not in LAYOUTS:
+        raise UsageError(f"layout {layout!r} is unknown: use one of {', '.join(LAYOUTS)}.")
+    source = LAYOUTS[layout]
+    checkpoint = Checkpoint(state_dict, layout)
+    architecture, options = source.recognise(checkpoint, variant)
+    net = create(architecture, **options).to(checkpoint.dtype)
+    scales = len(options.get("widths", ()))
+    for name, layer in net.named_modules():
+        if isinstance(layer, nn.Conv2d | nn.ConvTranspose2d):
+            _fill(layer, source.source_name(name, scales), source, checkpoint)
+        elif isinstance(layer, AffineResidual):
+            # The source weighs the first branch by alpha, we weigh the second by t.
+            alpha = checkpoint.take(f"{source.source_name(name, scales)}.alpha")
+            layer.t.data.copy_(1 - alpha.reshape(()))
+    checkpoint.expect_empty()
+    return net.eval()
+
+
+@torch.no_grad()
+def _fill(
+    layer: nn.Conv2d | nn.ConvTranspose2d, name: str, source: Layout, checkpoint: Checkpoint
+) -> None:
+    """Give a convolution the kernel and the bias of the source, whose missing biases are zero."""
+    kernel = source.kernel(checkpoint, name, layer)
+    if kernel.shape != layer.weight.shape:
+        raise WeightsError(
+            f"key '{name}.weight' makes a kernel of shape {tuple(kernel.shape)}, where the rest of "
+            f"the file calls for {tuple(layer.weight.shape)}."
+        )
+    if parametrize.is_parametrized(layer, "weight"):
+        layer.weight = kernel
+    else:
+        layer.weight.copy_(kernel)
+    if layer.bias is not None:
+        layer.bias.zero_()
+        if f"{name}.bias" in checkpoint:
+            layer.bias.copy_(checkpoint.take(f"{name}.bias"))
+
+
+def read_checkpoint(path: str | os.PathLike[str]) -> dict[str, Tensor]:
+    """Read the tensors of a ``.pth`` file; one that would run code is refused.
+
+    Parameters
+    ----------
+    path
+        A file written by ``torch.save(net.state_dict(), path)``.
+    """
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise FileError(f"cannot read {path}: {error.strerror}.") from error
+    try:
+        content = torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:
+        raise WeightsError(
+            f"{path} holds more than tensors, or is damaged; nothing else is ever unpickled."
+        ) from error
+    except (RuntimeError, EOFError, OSError, ValueError) as error:
+        raise WeightsError(f"{path} is not a whole checkpoint of torch.") from error
+    if not isinstance(content, Mapping) or not all(
+        isinstance(key, str) and isinstance(value, Tensor) for key, value in content.items()
+    ):
+        raise WeightsError(f"{path} holds no state dict, which is tensors by name, nothing else.")
+    return dict(content)
