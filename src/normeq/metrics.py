@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,9 +48,8 @@ def ssim(image: NDArray[np.floating], truth: NDArray[np.floating]) -> float:
     """
     from skimage.metrics import structural_similarity
 
-    similarity: Callable[..., float] = structural_similarity
     return float(
-        similarity(
+        structural_similarity(
             np.clip(image, 0, 1).astype(np.float64),
             np.clip(truth, 0, 1).astype(np.float64),
             data_range=1.0,

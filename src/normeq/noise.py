@@ -107,18 +107,23 @@ def poisson_gaussian(
     return gain * counts + sigma * rng.standard_normal(expected.shape)
 
 
-# Below: estimation. The two-dimensional second difference of Immerkaer (1996) silences every
-# image that is locally a plane; its response to unit white noise has standard deviation 6.
-_MASK_NORM = 6.0
-# Median absolute value of a standard normal variable.
-_NORMAL_MAD = 0.6744897501960817
+# Estimation. The response to second differences along rows and columns vanishes wherever the
+# image is locally a plane; that to unit white noise has standard deviation 6.
+_RESPONSE_TO_NOISE = 6.0
+_BLOCK = 16
+_QUIET = 0.1
+# The quietest tenth of the blocks is quieter than the average even in pure noise, by this much
+# (measured on white Gaussian noise, on planes of 130 to 2050 pixels a side, within 0.5 %).
+_QUIET_SHARE = 0.893
 
 
 def estimate_sigma(image: ArrayLike) -> float:
-    """Estimate the Gaussian noise of a plane: ``estimate(λ·y + μ) = |λ| · estimate(y)``.
+    """Estimate the noise of a plane: ``estimate(λ·y + μ) = |λ| · estimate(y)``.
 
-    The median magnitude of second differences along rows and columns: edges count for little,
-    while fine texture that fills the image is taken for noise.
+    The image's second differences, measured in blocks of 16 x 16 pixels of which the quietest
+    tenth decides: edges and texture elsewhere do not count. Areas of one constant value
+    (saturated, masked, padded) are left out; an image of nothing else has no noise. Where the
+    noise varies, the estimate is that of the quieter parts.
 
     Examples
     --------
@@ -132,7 +137,7 @@ def estimate_sigma(image: ArrayLike) -> float:
     Parameters
     ----------
     image : array_like
-        One plane, at least 3 x 3 finite values; other dimensions are for the caller to loop over.
+        One plane of at least 3 x 3 finite values; loop over the other axes of an image.
     """
     plane = np.asarray(image, dtype=np.float64)
     if plane.ndim != 2 or min(plane.shape) < 3:
@@ -142,5 +147,28 @@ def estimate_sigma(image: ArrayLike) -> float:
     if not np.isfinite(plane).all():
         raise InputError("the image holds NaN or infinite values; mask or fill them first.")
     rows = plane[:-2] - 2 * plane[1:-1] + plane[2:]
-    response = rows[:, :-2] - 2 * rows[:, 1:-1] + rows[:, 2:]
-    return float(np.median(np.abs(response)) / (_NORMAL_MAD * _MASK_NORM))
+    response = (rows[:, :-2] - 2 * rows[:, 1:-1] + rows[:, 2:]) / _RESPONSE_TO_NOISE
+    alive = ~_flat(plane)
+    energy, counts = _block_sums(response**2), _block_sums(alive)
+    usable = counts >= _BLOCK**2 / 2
+    if usable.sum() < 1 / _QUIET:  # too few blocks to choose from: all pixels, edges and all
+        return float(np.sqrt(np.mean(response[alive] ** 2))) if alive.any() else 0.0
+    levels = np.sqrt(energy[usable] / counts[usable])
+    return float(np.quantile(levels, _QUIET) / _QUIET_SHARE)
+
+
+def _flat(plane: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Say for each pixel but the outermost whether its 3 x 3 neighbourhood is constant."""
+    across = plane[:, 1:] == plane[:, :-1]
+    row = across[:, 1:] & across[:, :-1]
+    down = (plane[1:] == plane[:-1])[:, 1:-1]
+    flat: NDArray[np.bool_] = row[:-2] & row[1:-1] & row[2:] & down[1:] & down[:-1]
+    return flat
+
+
+def _block_sums(values: NDArray[Any]) -> NDArray[np.float64]:
+    """Sum over every whole block, dropping what is left over at the far edges."""
+    height, width = (extent // _BLOCK for extent in values.shape)
+    whole = values[: height * _BLOCK, : width * _BLOCK].astype(np.float64)
+    sums: NDArray[np.float64] = whole.reshape(height, _BLOCK, width, _BLOCK).sum((1, 3))
+    return sums
