@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, Literal, get_args
 
@@ -60,7 +61,7 @@ class Normalized(nn.Module):
     def forward(self, y: Tensor, sigma: float | Tensor | None = None) -> Tensor:
         """Apply to samples of shape ``(N, ...)``, with sigma in the units of `y`."""
         center, spread = sample_statistics(y, self.mode)
-        gain = (self.b - self.a) / torch.where(spread == 0, 1.0, spread)
+        gain = (self.b - self.a) / torch.where(spread == 0, math.inf, spread)
         normal = (y - _like(center, y)) * _like(gain, y) + self.a
         if sigma is None:
             out = self.inner(normal)
@@ -85,8 +86,9 @@ def sample_statistics(y: Tensor, mode: NormalizationMode) -> tuple[Tensor, Tenso
     constant = low == high
     center = torch.where(constant, low, flat.mean(1))
     variance = (flat - center[:, None]).square().mean(1)
-    # The root of 1 stands in for that of 0, whose gradient is infinite.
-    spread = torch.where(constant, 0.0, torch.where(constant, 1.0, variance).sqrt())
+    # The root of infinity stands in for that of 0, whose gradient is infinite: unlike 1, neither
+    # 0 nor infinity sets a scale.
+    spread = torch.where(constant, 0.0, torch.where(constant, math.inf, variance).sqrt())
     return center, spread
 
 

@@ -1,0 +1,167 @@
+"""The certificate of a network: its public door."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from normeq.certify.certificate import Certificate, Status
+from normeq.certify.shadow import ANY, SAFETY, Culprit, Shadow, near, uniform
+from normeq.certify.step import span
+from normeq.certify.trace import PROPERTIES, Untraceable, culprits_of, run, trace
+from normeq.errors import UsageError
+
+Example = Tensor | Sequence[Any]
+
+#: Height and width of the image made up where no example is given.
+EXAMPLE_SIZE = (32, 48)
+
+
+def certify(module: nn.Module, example: Example | None = None) -> Certificate:
+    """Prove ``f(λ·y + μ, λ·σ) = λ·f(y, σ) + μ``, or name the operations that break it.
+
+    Scale degree and shift coefficient of every element of every tensor are propagated through
+    the operations of the network, as traced by torch.export. What is called proven holds for
+    every image of the example's shape, every gain and every offset, up to rounding, which the
+    certificate's `bound` states.
+
+    Parameters
+    ----------
+    module
+        Any network. Its mode matters: batch norm and dropout act differently in training.
+    example
+        An image batch to trace with, or the network's arguments: first the images, then anything
+        else, in which tensors and numbers stand for noise levels. Only shapes matter, not values.
+        By default one image of 32 x 48 pixels with as many channels as the first layer takes.
+
+    Examples
+    --------
+    >>> from torch import nn
+    >>> from normeq.nn import AffineConv2d, SortPool
+    >>> net = nn.Sequential(AffineConv2d(1, 4, 3, padding=1), SortPool(), AffineConv2d(4, 1, 1))
+    >>> certificate = certify(net)
+    >>> certificate.norm
+    <Status.PROVEN: 'proven'>
+    >>> net[1] = nn.ReLU()
+    >>> [(c.path, c.operation, c.property) for c in certify(net).culprits]
+    [('1', 'relu', 'shift')]
+    """
+    args = _arguments(module, example)
+    try:
+        program = trace(module, args)
+    except Untraceable as error:
+        _refuse_unfit(module, args)
+        return _untraceable(str(error))
+    precision = next((p.dtype for p in module.parameters() if p.is_floating_point()), args[0].dtype)
+    outcome = run(program, _shadows(args), torch.finfo(precision).eps)
+    culprits, statuses = [], {}
+    for which in PROPERTIES:
+        found = culprits_of(outcome.outputs, which) or _wrong_at_the_end(outcome.outputs, which)
+        certain = [culprit for culprit in found if not culprit.unknown]
+        broken = Status.BROKEN if certain else Status.UNKNOWN
+        statuses[which] = broken if found else Status.PROVEN
+        culprits += found
+    bound = _bound(outcome.outputs) if statuses["shift"] is Status.PROVEN else float("inf")
+    ordered = tuple(sorted(culprits, key=lambda culprit: (culprit.order, culprit.reason)))
+    return Certificate(statuses["scale"], statuses["shift"], ordered, bound, tuple(outcome.records))
+
+
+def _arguments(module: nn.Module, example: Example | None) -> list[Any]:
+    """Return the network's arguments, all of its numbers as tensors."""
+    tensor = next((p for p in module.parameters() if p.is_floating_point()), torch.empty(0))
+    if example is None:
+        size = getattr(module, "config", {}).get("image_size")
+        size = (size, size) if isinstance(size, int) else EXAMPLE_SIZE
+        example = [torch.zeros(1, _channels(module), *size)]
+        if getattr(module, "blind", True) is False:
+            example.append(0.1)
+    parts = [example] if isinstance(example, Tensor) else list(example)
+    if not parts or not isinstance(parts[0], Tensor) or not parts[0].is_floating_point():
+        raise UsageError("the example must be a tensor of images, or start with one.")
+    return [
+        torch.as_tensor(part, dtype=tensor.dtype, device=tensor.device)
+        if isinstance(part, float) or (isinstance(part, Tensor) and part.is_floating_point())
+        else part
+        for part in parts
+    ]
+
+
+def _channels(module: nn.Module) -> int:
+    """Find out how many channels a network takes."""
+    declared = getattr(module, "channels", None)
+    if isinstance(declared, int):
+        return declared
+    for layer in module.modules():
+        if isinstance(layer, nn.Conv2d):
+            return layer.in_channels
+    raise UsageError(
+        f"{type(module).__name__} does not tell the shape of its input: pass an example."
+    )
+
+
+def _shadows(args: Iterable[Any]) -> Iterable[Shadow | None]:
+    """Yield the laws of the arguments: an image first, then noise levels."""
+    for index, part in enumerate(args):
+        if not isinstance(part, Tensor):
+            yield None
+        elif part.is_floating_point():
+            yield uniform(part.shape, 1.0, 0.0 if index else 1.0)
+        else:
+            yield uniform(part.shape, 0.0, 0.0)
+
+
+def _wrong_at_the_end(outputs: Sequence[Shadow], which: str) -> list[Culprit]:
+    """Judge lawful outputs: they must be images, of degree and coefficient one."""
+    found: set[Culprit] = set()
+    for output in outputs:
+        if which == "scale":
+            wrong = ~((output.d == 1) | (output.d == ANY))
+            text = f"the output has degree {span(output.d)} instead of 1."
+            suspects = output.scale.suspects
+        else:
+            wrong = ~near(output.c, 1.0, output.slack)
+            text = f"the output moves by {span(output.c)} times the offset."
+            suspects = output.shift.suspects
+        if wrong.any():
+            end = Culprit("", "output", which, text, "see the operations before it", order=10**9)  # type: ignore[arg-type]
+            found |= suspects | {end}
+    return sorted(found, key=lambda culprit: (culprit.order, culprit.reason))
+
+
+def _bound(outputs: Sequence[Shadow]) -> float:
+    """Bound the error for each unit of offset."""
+    return max(float(((output.c - 1).abs() + SAFETY * output.slack).max()) for output in outputs)
+
+
+def _refuse_unfit(module: nn.Module, args: Sequence[Any]) -> None:
+    """Refuse an example that the network itself cannot take."""
+    try:
+        with torch.no_grad():
+            copy.deepcopy(module)(*args)
+    except Exception as error:
+        shapes = ", ".join(str(tuple(a.shape)) for a in args if isinstance(a, Tensor))
+        raise UsageError(
+            f"{type(module).__name__} does not take an input of shape {shapes} ({error}): "
+            "pass an example that it does take."
+        ) from error
+
+
+def _untraceable(reason: str) -> Certificate:
+    """Return the certificate of a network that cannot be traced."""
+    culprits = tuple(
+        Culprit(
+            "",
+            "torch.export",
+            which,
+            f"the network cannot be traced ({reason}).",
+            "no control flow that depends on the image's values, "
+            "or normeq.normalized around the network",
+            unknown=True,
+        )
+        for which in PROPERTIES
+    )
+    return Certificate(Status.UNKNOWN, Status.UNKNOWN, culprits, float("inf"), ())

@@ -1,0 +1,95 @@
+"""Certificates: what has been proven of a network, and what stands in the way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from os import PathLike
+
+from normeq.certify.shadow import Culprit
+from normeq.certify.trace import Record
+
+
+class Status(Enum):
+    """What is known of a property; to be compared, as in ``is Status.PROVEN``."""
+
+    PROVEN = "proven"
+    BROKEN = "broken"
+    UNKNOWN = "unknown"
+
+    def __bool__(self) -> bool:
+        raise TypeError(
+            f"a status is not true or false: compare it, as in `status is Status.PROVEN` "
+            f"(this one is {self.value})."
+        )
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What `certify` found out about a network.
+
+    Attributes
+    ----------
+    scale
+        Whether ``f(λ·y, λ·σ) = λ·f(y, σ)`` for every gain λ > 0.
+    shift
+        Whether ``f(y + μ, σ) = f(y, σ) + μ`` for every offset μ.
+    culprits
+        The operations that break a property, or of which nothing is known, in order.
+    bound
+        What rounding may add to the offset law, where it is proven:
+        ``|f(y + μ) - f(y) - μ| ≤ bound·(|μ| + spread of y)``. It follows from the kernel sums as
+        they are stored and from the precision of the network's numbers, propagated to the
+        output. Infinite where the law is not proven.
+    records
+        Every operation with the kind of its output.
+    """
+
+    scale: Status
+    shift: Status
+    culprits: tuple[Culprit, ...]
+    bound: float
+    records: tuple[Record, ...]
+
+    @property
+    def norm(self) -> Status:
+        """Whether ``f(λ·y + μ, λ·σ) = λ·f(y, σ) + μ``: both properties at once."""
+        for status in (Status.BROKEN, Status.UNKNOWN):
+            if status in (self.scale, self.shift):
+                return status
+        return Status.PROVEN
+
+    def table(self) -> str:
+        """Return the certificate as text for people."""
+        lines = [f"{name:<6} {getattr(self, name)}" for name in ("scale", "shift", "norm")]
+        if self.shift is Status.PROVEN:
+            lines[1] += f", within {self.bound:.1e} of the offset"
+        if self.culprits:
+            rows = [
+                (c.path or "(network)", c.operation, c.property + (" ?" if c.unknown else ""))
+                for c in self.culprits
+            ]
+            head = ("module", "operation", "breaks")
+            widths = [max(len(row[i]) for row in [head, *rows]) for i in range(3)]
+
+            def line(row: Sequence[str], text: str) -> str:
+                cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+                return "  ".join([*cells, text])
+
+            lines += ["", line(head, "why, and what would mend it")]
+            for row, culprit in zip(rows, self.culprits, strict=True):
+                lines.append(line(row, f"{culprit.reason} Mend: {culprit.mend}."))
+        return "\n".join(lines)
+
+    def draw(self, path: str | PathLike[str]) -> None:
+        """Draw the network's operations, coloured by kind, into a picture file (PNG, PDF, SVG)."""
+        from normeq.certify.drawing import draw
+
+        draw(self, path)
+
+    def __str__(self) -> str:
+        return self.table()

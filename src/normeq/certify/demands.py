@@ -1,0 +1,108 @@
+"""What operations demand of their inputs: to share one law, to ignore gain, to ignore offset.
+
+Each function reports to the step what is not met, then returns what would hold if it were mended,
+so that everything further on is judged on its own account.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from normeq.certify.shadow import ANY, Shadow, near, tolerance
+from normeq.certify.step import Step, planes_like, span
+
+#: The mend for nonlinearities on features that follow the offset.
+SORT = (
+    "sort pooling (normeq.nn.SortPool) in its place, or differences before it "
+    "(normeq.nn.ZeroSumConv2d)"
+)
+
+
+def agree(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    """Join degrees: the common one, and where they disagree."""
+    joined = torch.where(a == ANY, b, a)
+    return joined, (a != b) & (a != ANY) & (b != ANY)
+
+
+def mended(shadow: Shadow) -> Tensor:
+    """Coefficients as they were if features that move with the offset followed it exactly."""
+    return shadow.moves.to(torch.float64)
+
+
+def merge(step: Step, inputs: Sequence[Shadow], does: str, mend: str = SORT) -> Shadow:
+    """Demand one law for all inputs, element by element: ``min``, ``where`` and the like."""
+    shape = torch.broadcast_shapes(*(shadow.shape for shadow in inputs))
+    first, *others = (planes_like(shadow, shape) for shadow in inputs)
+    d, c, slack = first.d, first.c, first.slack
+    degrees_differ = torch.zeros(shape, dtype=torch.bool)
+    lowest, highest = c, c
+    for other in others:
+        d, differ = agree(d, other.d)
+        degrees_differ |= differ
+        slack = torch.maximum(slack, other.slack)
+        lowest, highest = torch.minimum(lowest, other.c), torch.maximum(highest, other.c)
+    if degrees_differ.any():
+        step.blame("scale", f"it {does} things that scale differently.", mend)
+    halfway = (lowest + highest) / 2
+    if near(highest, lowest, slack).all():
+        return Shadow(d, halfway, slack + (highest - lowest) / 2)
+    moving = torch.stack((lowest, highest))
+    step.blame(
+        "shift",
+        f"it {does} things that move differently with the offset (coefficients {span(moving)}).",
+        mend,
+    )
+    follows = torch.maximum(highest.abs(), lowest.abs()) > tolerance(slack)
+    return Shadow(d, follows.to(torch.float64), slack)
+
+
+def alike(step: Step, shadow: Shadow, dims: Sequence[int], does: str, mend: str = SORT) -> Shadow:
+    """Demand one law along some axes; return the shadow with those axes of size one."""
+    axes = [axis % max(shadow.c.ndim, 1) for axis in dims]
+    if not axes or not shadow.c.ndim:
+        return shadow
+    known = shadow.d != ANY
+    lowest = torch.where(known, shadow.d, torch.inf).amin(axes, keepdim=True)
+    highest = torch.where(known, shadow.d, -torch.inf).amax(axes, keepdim=True)
+    if ((highest > lowest) & highest.isfinite()).any():
+        step.blame("scale", f"it {does} features that scale differently.", mend)
+    low, high = shadow.c.amin(axes, keepdim=True), shadow.c.amax(axes, keepdim=True)
+    slack = shadow.slack.amax(axes, keepdim=True)
+    c = (low + high) / 2
+    if not near(high, low, slack).all():
+        coefficients = span(shadow.c)
+        step.blame(
+            "shift",
+            f"it {does} features that move differently with the offset "
+            f"(coefficients {coefficients}).",
+            mend,
+        )
+        c = mended(shadow).amax(axes, keepdim=True)
+        return Shadow(lowest, c, slack)
+    return Shadow(lowest, c, slack + (high - low) / 2)
+
+
+def ignore_offset(step: Step, shadow: Shadow, does: str, mend: str = SORT) -> Shadow:
+    """Demand ``c = 0``; return the shadow with what is left of the offset counted as rounding."""
+    if shadow.moves.any():
+        moving = span(shadow.c[shadow.moves])
+        step.blame(
+            "shift", f"it {does} features that move with the offset (coefficient {moving}).", mend
+        )
+        return Shadow(shadow.d, mended(shadow), shadow.slack)
+    return Shadow(shadow.d, torch.zeros_like(shadow.c), shadow.slack + shadow.c.abs())
+
+
+def ignore_gain(step: Step, shadow: Shadow, does: str, mend: str) -> None:
+    """Demand ``d = 0``."""
+    scaling = shadow.d[(shadow.d != 0) & (shadow.d != ANY)]
+    if scaling.numel():
+        step.blame(
+            "scale",
+            f"it {does} features of degree {span(scaling)}, but only degree 0 (ratios) would do.",
+            mend,
+            suspects=False,
+        )

@@ -1,0 +1,137 @@
+"""Laws of operations that only move values: elements take their degree and coefficient along."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from normeq.certify.demands import alike, ignore_gain, ignore_offset
+from normeq.certify.shadow import ANY, Shadow, Weights, lift, near
+from normeq.certify.step import Step, law, shadows_in
+
+FLOATING = "stay in floating point"
+COPY_PADDING = "padding that copies values (padding_mode='reflect', 'replicate' or 'circular')"
+
+_JOINS = {"cat", "concat", "stack", "hstack", "vstack", "slice_scatter", "select_scatter"}
+
+
+@law(
+    "view", "_unsafe_view", "reshape", "view_as", "reshape_as", "flatten", "unflatten", "permute",
+    "transpose", "t", "numpy_T", "movedim", "moveaxis", "swapaxes", "swapdims", "slice", "select",
+    "narrow", "expand", "expand_as", "unsqueeze", "squeeze", "split", "split_with_sizes", "chunk",
+    "tensor_split", "unbind", "unfold", "pixel_shuffle", "pixel_unshuffle", "channel_shuffle",
+    "roll", "flip", "fliplr", "flipud", "rot90", "repeat", "tile", "repeat_interleave",
+    "index_select", "diagonal", "clone", "contiguous", "alias", "detach", "lift_fresh_copy",
+    "broadcast_to", "as_strided", "reflection_pad1d", "reflection_pad2d", "reflection_pad3d",
+    "replication_pad1d", "replication_pad2d", "replication_pad3d", "cat", "concat", "stack",
+    "slice_scatter", "select_scatter", "hstack", "vstack", "unsafe_split", "view_copy", "ravel",
+    "atleast_2d", "atleast_3d", "item", "_local_scalar_dense",
+)  # fmt: skip
+def move(step: Step, *args: Any, **kwargs: Any) -> Any:
+    """Values keep their law wherever they go."""
+    if step.operation in ("item", "_local_scalar_dense"):
+        return args[0]
+    if step.operation in _JOINS:
+        args = tuple(_lift_all(arg) for arg in args)
+    moved = step.run_planes(args, kwargs)
+    marked = {id(shadow.weights): shadow.weights for shadow in shadows_in(args)}
+    weights = marked.popitem()[1] if len(marked) == 1 else None
+    if isinstance(moved, Shadow) and weights is not None:
+        group, member = (
+            step.run(*_marks(args, name), **_marks(kwargs, name)) for name in ("group", "member")
+        )
+        moved = replace(moved, weights=Weights(group, member, weights.size))
+    return moved
+
+
+def _lift_all(value: Any) -> Any:
+    """Lift tensors among the arguments, so that constants can be joined with shadows."""
+    if isinstance(value, Tensor) and value.is_floating_point():
+        return lift(value)
+    if isinstance(value, list | tuple):
+        return type(value)(_lift_all(item) for item in value)
+    return value
+
+
+def _marks(value: Any, name: str) -> Any:
+    """Replace shadows of weights by the marks of their groups."""
+    if isinstance(value, Shadow):
+        assert value.weights is not None
+        return getattr(value.weights, name)
+    if isinstance(value, dict):
+        return {key: _marks(item, name) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_marks(item, name) for item in value)
+    return value
+
+
+@law("copy")
+def copy(step: Step, into: Any, source: Any, *_: Any) -> Shadow:
+    """Replace a tensor by what is copied over it."""
+    shadow = source if isinstance(source, Shadow) else lift(source)
+    return shadow.map(lambda plane: plane.broadcast_to(step.shapes[0]))
+
+
+@law("to", "_to_copy", "type_as", "to_dtype")
+def cast(step: Step, x: Shadow, *args: Any, **kwargs: Any) -> Shadow:
+    """Another number format keeps the law, unless it rounds to whole numbers."""
+    if step.dtype.is_floating_point:
+        return x
+    ignore_gain(step, x, "rounds to whole numbers", FLOATING)
+    return ignore_offset(step, x, "rounds to whole numbers", FLOATING)
+
+
+@law("index", "gather", "take_along_dim", "take")
+def pick(step: Step, x: Any, *indices: Any, **kwargs: Any) -> Any:
+    """Move values from fixed positions; those found in the image need one law for all values."""
+    found_in_image = list(shadows_in([indices, kwargs]))
+    if not found_in_image:
+        return move(step, x, *indices, **kwargs)
+    for index in found_in_image:
+        ignore_offset(step, index, "picks by", "pick by order or by comparison")
+    shadow = x if isinstance(x, Shadow) else lift(x)
+    every = alike(step, shadow, range(shadow.c.ndim), "picks, by what it sees, among")
+    return every.map(lambda plane: plane.reshape(()).expand(tuple(step.shapes[0])))
+
+
+@law("pad", "constant_pad_nd")
+def pad(step: Step, x: Shadow, pads: Sequence[int], *rest: Any) -> Shadow:
+    """Keep the law by copies, and by fixed values only where the offset does not matter."""
+    mode = rest[0] if step.operation == "pad" and rest else "constant"
+    if mode != "constant":
+        padded: Shadow = step.run_planes((x, pads, *rest), {})
+        return padded
+    value = float(next((r for r in reversed(rest) if isinstance(r, int | float)), 0.0))
+    d = torch.constant_pad_nd(x.d, list(pads), ANY)
+    c, slack = (torch.constant_pad_nd(plane, list(pads)) for plane in (x.c, x.slack))
+    if value != 0 and not torch.tensor(value).isinf() and (x.d != 0).any():
+        step.blame("scale", f"it pads with the fixed value {value:g}.", COPY_PADDING)
+    copied, roomy = replicate(x.c, pads), replicate(x.slack, pads)
+    if not near(c, copied, roomy).all():
+        step.blame(
+            "shift", f"it pads with {value:g}, which stays when the image is offset.", COPY_PADDING
+        )
+        return Shadow(replicate(x.d, pads), copied, roomy)
+    return Shadow(d, c, slack)
+
+
+def replicate(plane: Tensor, pads: Sequence[int]) -> Tensor:
+    """Pad any axes with copies of the border; `pads` as in `torch.nn.functional.pad`."""
+    for axis in range(len(pads) // 2):
+        dim, before, after = plane.ndim - 1 - axis, pads[2 * axis], pads[2 * axis + 1]
+        where = torch.arange(-before, plane.shape[dim] + after).clamp(0, plane.shape[dim] - 1)
+        plane = plane.index_select(dim, where)
+    return plane
+
+
+@law("im2col")
+def patches(step: Step, x: Shadow, kernel: Any, dilation: Any, padding: Any, stride: Any) -> Shadow:
+    """Patches are moved values, but their padding is with zeros."""
+    rows, columns = padding
+    padded = pad(step, x, (columns, columns, rows, rows)) if rows or columns else x
+    moved: Shadow = step.run_planes((padded, kernel, dilation, [0, 0], stride), {})
+    return moved

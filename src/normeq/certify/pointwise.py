@@ -1,0 +1,275 @@
+"""Laws of element-wise arithmetic, activations, comparisons and order statistics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from normeq.certify.demands import SORT, agree, alike, ignore_gain, ignore_offset, merge
+from normeq.certify.linear import NO_BIAS, WEIGHTED
+from normeq.certify.shadow import ANY, Shadow, lift
+from normeq.certify.step import Step, law, planes_like
+
+AFFINE_RESIDUAL = "an affine combination (normeq.nn.AffineResidual)"
+ONE_DEGREE = "bring both to one degree before"
+HOMOGENEOUS = "an activation that scales with its input (ReLU, LeakyReLU, SortPool)"
+RATIOS = "feed it ratios (divide by a spread of the image before)"
+NO_FIXED_NUMBER = (
+    "no fixed number: it sets a scale (0/0 is mended by an infinite divisor where the spread is 0)"
+)
+
+
+def _shadow(value: Any) -> Shadow:
+    return value if isinstance(value, Shadow) else lift(value)
+
+
+def _pair(a: Any, b: Any) -> tuple[Shadow, Shadow]:
+    first, second = _shadow(a), _shadow(b)
+    shape = torch.broadcast_shapes(first.shape, second.shape)
+    return planes_like(first, shape), planes_like(second, shape)
+
+
+@law("add", "sub", "rsub")
+def add(step: Step, a: Any, b: Any, *, alpha: float = 1) -> Shadow:
+    """Coefficients add up; degrees must agree."""
+    if step.operation == "rsub":
+        a, b = b, a
+    sign = alpha if step.operation == "add" else -alpha
+    first, second = _pair(a, b)
+    d, clash = agree(first.d, second.d)
+    if clash.any():
+        fixed = not (isinstance(a, Shadow) and isinstance(b, Shadow))
+        if fixed:
+            step.blame("scale", "it adds a fixed number.", NO_BIAS, suspects=False)
+        else:
+            step.blame("scale", "it adds features that scale differently.", ONE_DEGREE)
+        d = second.d if not isinstance(a, Shadow) else first.d
+        d = torch.where(clash & (first.d == 0), second.d, d)
+    c = first.c + sign * second.c
+    slack = first.slack.hypot(second.slack * sign).hypot(step.eps * c)
+    both = isinstance(a, Shadow) and isinstance(b, Shadow)
+    doubled = (first.c == 1) & (second.c == 1) & (sign > 0)
+    if both and doubled.any():
+        step.suspect("shift", "it adds two features that both follow the offset.", AFFINE_RESIDUAL)
+    return Shadow(d, c, slack)
+
+
+@law("lerp")
+def lerp(step: Step, a: Any, b: Any, weight: Any) -> Shadow:
+    """``(1 - t)·a + t·b``."""
+    first, second = _pair(a, b)
+    if isinstance(weight, Shadow):
+        ignore_gain(step, weight, "interpolates by", RATIOS)
+        ignore_offset(step, weight, "interpolates by", RATIOS)
+        return merge(step, (first, second), "interpolates between")
+    t = torch.as_tensor(weight, dtype=torch.float64)
+    d, clash = agree(first.d, second.d)
+    if clash.any():
+        step.blame("scale", "it adds features that scale differently.", ONE_DEGREE)
+    c = torch.lerp(first.c, second.c, t)
+    slack = (first.slack * (1 - t)).hypot(second.slack * t).hypot(step.eps * c)
+    return Shadow(d, c, slack)
+
+
+@law("mul", "div", "true_divide")
+def multiply(step: Step, a: Any, b: Any, **_: Any) -> Shadow:
+    """Known factors scale the coefficient; between features degrees add up, without offset."""
+    dividing = step.operation != "mul"
+    if not isinstance(b, Shadow):
+        factor = torch.as_tensor(b, dtype=torch.float64)
+        return _scaled(step, a, 1 / factor if dividing else factor)
+    if not isinstance(a, Shadow) and not dividing:
+        return _scaled(step, b, torch.as_tensor(a, dtype=torch.float64))
+    first, second = _pair(a, b)
+    does = "divides by" if dividing else "multiplies"
+    if dividing:
+        first = ignore_offset(step, first, "divides", WEIGHTED)
+    else:
+        first = ignore_offset(step, first, does, WEIGHTED)
+    second = ignore_offset(step, second, does, WEIGHTED)
+    zero = (first.d == ANY) | ((second.d == ANY) & (not dividing))
+    d = first.d - second.d if dividing else first.d + second.d
+    d = torch.where(zero | d.isnan(), ANY, d)
+    c = torch.maximum(first.c, second.c) * ((first.c == 0) | (second.c == 0))
+    return Shadow(d, c, first.slack + second.slack + step.eps)
+
+
+def _scaled(step: Step, x: Shadow, factor: Tensor) -> Shadow:
+    d, factors = torch.broadcast_tensors(x.d, factor)
+    c = x.c * factor
+    slack = (x.slack * factor).hypot(step.eps * c)
+    if (c == 0).logical_and(x.c != 0).any():  # zero times something is zero, of any degree
+        d = torch.where(factors == 0, ANY, d)
+    return Shadow(d, c, slack)
+
+
+@law("neg")
+def negate(step: Step, x: Shadow) -> Shadow:
+    """Change the coefficient's sign."""
+    return x.with_c(-x.c)
+
+
+@law("relu", "relu_", "relu6", "hardtanh", "clamp", "clamp_min", "clamp_max", "threshold",
+     "maximum", "minimum", "fmax", "fmin")  # fmt: skip
+def order(step: Step, *args: Any, **kwargs: Any) -> Shadow:
+    """Take the larger or smaller of things that share one law; ReLU compares with 0."""
+    limits = {
+        "relu": [0.0],
+        "relu6": [0.0, 6.0],
+        "hardtanh": [-1.0, 1.0],
+        "threshold": [*args[1:]],
+    }.get(step.operation, [*args[1:], *kwargs.values()])
+    if step.operation == "hardtanh" and len(args) == 3:
+        limits = [*args[1:]]
+    others = [_shadow(limit) for limit in limits if limit is not None]
+    fixed = [s for s in others if bool((s.d == 0).any())]
+    mend = NO_FIXED_NUMBER if fixed else SORT
+    x = _shadow(args[0])
+    merged = merge(step, (x, *others), "chooses, by order, between", mend)
+    return replace(merged, d=planes_like(x, merged.shape).d) if fixed else merged
+
+
+@law("abs", "leaky_relu", "prelu", "_prelu_kernel", "rrelu", "rrelu_with_noise")
+def kink(step: Step, x: Shadow, *_: Any) -> Shadow:
+    """Another slope for negative values: fine where the offset does not matter."""
+    return ignore_offset(step, x, "treats negative values otherwise, in", SORT)
+
+
+@law("sign", "sgn")
+def sign(step: Step, x: Shadow) -> Shadow:
+    """Take the sign, which is free of scale."""
+    out = ignore_offset(step, x, "takes the sign of", SORT)
+    return replace(out, d=torch.zeros_like(out.d))
+
+
+_POWERS = {"square": 2.0, "sqrt": 0.5, "rsqrt": -0.5, "reciprocal": -1.0}
+
+
+@law("square", "sqrt", "rsqrt", "reciprocal", "pow")
+def power(step: Step, x: Any, exponent: Any = None) -> Shadow:
+    """Powers multiply the degree, where the offset does not matter."""
+    number = _POWERS.get(step.operation, exponent)
+    if not isinstance(x, Shadow) or not isinstance(number, int | float):
+        bent: Shadow = curve(step, x)
+        return bent
+    out = ignore_offset(step, x, "raises to a power", WEIGHTED)
+    return replace(out, d=torch.where(out.d == ANY, ANY, out.d * number))
+
+
+#: Curves that are used as activations; the others squash into weights without a scale.
+_ACTIVATIONS = {"gelu", "silu", "elu", "celu", "selu", "softplus", "mish", "hardswish", "tanh",
+                "softshrink", "hardshrink", "round", "floor", "ceil", "trunc"}  # fmt: skip
+
+
+@law(*sorted(_ACTIVATIONS), "sigmoid", "hardsigmoid", "exp", "exp2", "expm1", "log", "log1p",
+     "log2", "log10", "log_sigmoid", "sin", "cos", "tan", "atan", "asin", "acos", "sinh", "cosh",
+     "erf", "erfc", "atan2", "remainder", "fmod", "logit")  # fmt: skip
+def curve(step: Step, x: Any, *_: Any, **__: Any) -> Shadow:
+    """Apply a curve that has a scale of its own: lawful only for ratios."""
+    shadow = _shadow(x)
+    activation = step.operation in _ACTIVATIONS
+    ignore_gain(step, shadow, "bends", HOMOGENEOUS if activation else RATIOS)
+    out = ignore_offset(step, shadow, "bends", SORT if activation else RATIOS)
+    if activation:
+        return out
+    return Shadow(torch.zeros_like(out.d), torch.zeros_like(out.c), out.slack)
+
+
+@law("eq", "ne", "lt", "le", "gt", "ge", "isclose")
+def compare(step: Step, a: Any, b: Any, *_: Any, **__: Any) -> Shadow:
+    """Compare two things of one law, which neither gain nor offset changes."""
+    merged = merge(step, _pair(a, b), "compares", "compare things of one kind")
+    return Shadow(torch.zeros_like(merged.d), torch.zeros_like(merged.c), merged.slack)
+
+
+@law("masked_fill", "where")
+def choose(step: Step, *args: Any) -> Shadow:
+    """Choose between things of one law, by what neither gain nor offset changes."""
+    if step.operation == "masked_fill":
+        otherwise, condition, chosen = args
+    else:
+        condition, chosen, otherwise = args
+    a, b = _pair(chosen, otherwise)
+    if not isinstance(condition, Shadow):  # fixed positions: each element has one origin
+        fixed = condition.bool()
+        return Shadow(
+            torch.where(fixed, a.d, b.d),
+            torch.where(fixed, a.c, b.c),
+            torch.where(fixed, a.slack, b.slack),
+        )
+    ignore_gain(step, condition, "chooses by", "compare things of one kind")
+    ignore_offset(step, condition, "chooses by", "compare things of one kind")
+    whole = planes_like(a, torch.broadcast_shapes(condition.shape, a.shape))
+    return merge(step, (whole, b), "chooses between", NO_FIXED_NUMBER)
+
+
+@law("max_pool1d", "max_pool2d", "max_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d",
+     "max_pool2d_with_indices", "max_pool3d_with_indices")  # fmt: skip
+def max_pool(step: Step, x: Shadow, *args: Any) -> Any:
+    """Take the largest of a window, which must share one law."""
+
+    def pool(plane: Tensor) -> Tensor:
+        result = step.run(plane, *args)
+        return result if isinstance(result, Tensor) else result[0]
+
+    return _with_indices(step, _windowed(step, x, pool))
+
+
+def _windowed(step: Step, x: Shadow, pool: Callable[[Tensor], Tensor]) -> Shadow:
+    low = Shadow(-pool(-x.d), -pool(-x.c), pool(x.slack))
+    known = torch.where(x.d == ANY, -torch.inf, x.d)
+    highest = pool(known)
+    high = Shadow(torch.where(highest == -torch.inf, ANY, highest), pool(x.c), low.slack)
+    return merge(step, (low, high), "takes the largest of")
+
+
+def _with_indices(step: Step, values: Shadow) -> Any:
+    """Add the outputs that tell positions, which neither gain nor offset changes."""
+    if len(step.shapes) == 1:
+        return values
+    return [values, *(step.output(0.0, 0.0, index) for index in range(1, len(step.shapes)))]
+
+
+@law("max", "min", "amax", "amin", "median", "nanmedian", "sort", "kthvalue", "topk", "cummax",
+     "cummin", "argmax", "argmin", "argsort", "aminmax", "quantile")  # fmt: skip
+def statistic(step: Step, x: Shadow, *args: Any, **kwargs: Any) -> Any:
+    """Order statistics along an axis, whose elements must share one law."""
+    ordinal = [arg for arg in args if isinstance(arg, Shadow)]
+    if ordinal:  # max(a, b), element by element
+        return order(step, x, *args)
+    dims = _axes(step.operation, x.c.ndim, args, kwargs)
+    values = alike(step, x, dims, "orders")
+    spread = values.map(lambda plane: plane.expand(x.shape))
+    outputs = []
+    for index, shape in enumerate(step.shapes):
+        if step.operation.startswith("arg") or (index and step.operation != "aminmax"):
+            outputs.append(step.output(0.0, 0.0, index))
+        else:
+            outputs.append(_reduced(spread, dims, shape))
+    return outputs if len(outputs) > 1 else outputs[0]
+
+
+def _axes(operation: str, ndim: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[int]:
+    """Read the axes that an order statistic runs over from its arguments."""
+    position = 1 if operation in ("kthvalue", "topk", "quantile") else 0
+    default = -1 if operation in ("sort", "argsort", "kthvalue", "topk") else None
+    dim = kwargs.get("dim", args[position] if len(args) > position else default)
+    if dim is None or dim == []:
+        return list(range(ndim))
+    return list(dim) if isinstance(dim, list | tuple) else [dim]
+
+
+def _reduced(full: Shadow, dims: list[int], shape: Any) -> Shadow:
+    """Cut a shadow that is alike along `dims` to the shape of a statistic over them."""
+
+    def cut(plane: Tensor) -> Tensor:
+        for dim in dims if plane.ndim else ():
+            plane = plane.narrow(dim, 0, 1)
+        kept = len(dims) == 1 and len(shape) == plane.ndim
+        return plane.expand(tuple(shape)) if kept else plane.reshape(tuple(shape))
+
+    return full.map(cut)
