@@ -144,6 +144,7 @@ class _Overflow:
             return
         self._file.flush()
         mapped = np.memmap(self._file, np.uint8, "r")
+        self._file.close()  # the mapping holds on to it
         for position, (offset, like) in self._moved.items():
             stored = mapped[offset : offset + like.nbytes]
             images[position] = stored.view(like.dtype).reshape(like.shape)

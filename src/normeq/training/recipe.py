@@ -127,8 +127,8 @@ def load_recipe(name_or_path: str | Path, overrides: list[str] | None = None) ->
     Examples
     --------
     >>> from normeq.training import load_recipe
-    >>> load_recipe("tiny", ["optimization.steps=7"]).optimization.steps
-    7
+    >>> load_recipe("tiny", ["optimization.steps=70"]).optimization.steps
+    70
 
     Parameters
     ----------

@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from skimage import data
+from typer.testing import CliRunner
+
+import normeq
+import normeq.images
+from normeq.cli import app
+from normeq.errors import UsageError
+from normeq.evaluate import evaluate, image_denoiser, means
+from normeq.folders import Folder
+
+CAMERA = data.camera()[100:164, 200:264]
+FOLDER = Folder([CAMERA[None], CAMERA[None, ::-1]], ["one.png", "two.png"], 0, 0)
+
+
+def seen_by(sigmas, **options) -> list[np.ndarray]:
+    """Collect the noisy images that a denoiser is given."""
+    seen = []
+
+    def look(noisy, sigma):
+        seen.append(noisy)
+        return noisy
+
+    list(evaluate(look, FOLDER, sigmas, **options))
+    return seen
+
+
+def test_noise_depends_on_seed_image_and_level_and_on_nothing_else():
+    whole = seen_by([15, 25])
+    np.testing.assert_array_equal(seen_by([25])[0], whole[2])
+    assert not np.array_equal(seen_by([25], seed=1)[0], whole[2])
+    one, two = whole[2] - CAMERA / np.float32(255), whole[3] - CAMERA[::-1] / np.float32(255)
+    assert not np.allclose(one, two)
+    assert not np.allclose(one / 25, (whole[0] - CAMERA / np.float32(255)) / 15, atol=1e-4)
+    assert one.std() == pytest.approx(25 / 255, rel=0.05)
+
+
+def test_noise_is_neither_clipped_nor_rounded():
+    noisy = np.stack(seen_by([100]))
+    assert noisy.min() < 0
+    assert noisy.max() > 1
+
+
+def test_scores_are_those_of_the_output():
+    truth = [image / np.float32(255) for image in FOLDER.images]
+    answers = iter(truth)
+    perfect = list(evaluate(lambda noisy, sigma: next(answers), FOLDER, [25]))
+    assert [score.psnr for score in perfect] == [float("inf")] * 2
+    assert [score.ssim for score in perfect] == pytest.approx([1.0, 1.0])
+    idle = list(evaluate(lambda noisy, sigma: noisy, FOLDER, [25, 50]))
+    assert [(score.image, score.sigma) for score in idle] == [
+        ("one.png", 25),
+        ("two.png", 25),
+        ("one.png", 50),
+        ("two.png", 50),
+    ]
+    # Clipping the noisy image brings it a little nearer to the truth.
+    unclipped = [-20 * np.log10(sigma / 255) for sigma in (25, 50)]
+    for score, without in zip(means(idle), unclipped, strict=True):
+        assert without < score.psnr < without + 1
+
+
+def test_a_level_that_is_no_noise_is_refused():
+    with pytest.raises(UsageError, match="sigma is -5"):
+        list(evaluate(lambda noisy, sigma: noisy, FOLDER, [-5]))
+
+
+@pytest.mark.parametrize("blind", [True, False])
+def test_networks_are_told_the_level_if_they_take_it(tmp_path, blind):
+    net = normeq.create("fdncnn", "norm-equiv", blind=blind, width=4, depth=3)
+    normeq.save(net, tmp_path / "net.safetensors", {})
+    denoiser, channels = image_denoiser(str(tmp_path / "net.safetensors"))
+    assert channels == 1
+    assert denoiser(np.zeros((1, 8, 9), np.float32), 0.1).shape == (1, 8, 9)
+
+
+@pytest.fixture
+def photographs(tmp_path: Path) -> Path:
+    folder = tmp_path / "photographs"
+    folder.mkdir()
+    for name, image in zip(FOLDER.names, FOLDER.images, strict=True):
+        normeq.images.write(folder / name, image[0])
+    return folder
+
+
+def test_the_command_prints_a_table_json_and_csv_that_agree(photographs, tmp_path):
+    command = ["evaluate", "gaussian_filter", "--data", str(photographs), "--sigma", "15,25.5"]
+    table = CliRunner().invoke(app, [*command, "--csv", str(tmp_path / "scores.csv")])
+    assert table.exit_code == 0, table.output
+    result = json.loads(CliRunner().invoke(app, [*command, "--json"]).stdout)
+    with (tmp_path / "scores.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["image"], float(row["psnr"])) for row in rows] == [
+        (score["image"], score["psnr"]) for score in result["images"]
+    ]
+    assert [score["sigma"] for score in result["means"]] == [15.0, 25.5]
+    last = table.stdout.splitlines()[-1].split()
+    assert last[:2] == ["mean", "25.5"]
+    assert float(last[2]) == pytest.approx(result["means"][1]["psnr"], abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--sigma", "loud"], "--sigma 'loud' is not a list of numbers"),
+        (["--noise", "salt"], "'salt' is not known"),
+        (["--csv", "absent/scores.csv"], "'absent/scores.csv' cannot be written"),
+    ],
+)
+def test_the_command_explains_what_it_cannot_do(photographs, options, sentence, monkeypatch):
+    monkeypatch.chdir(photographs)
+    command = ["evaluate", "mean_filter", "--data", str(photographs), "--sigma", "25", *options]
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code != 0
+    assert sentence in result.stderr
