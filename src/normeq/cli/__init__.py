@@ -14,6 +14,7 @@ from typer.core import TyperGroup
 from normeq.cli.check import check
 from normeq.cli.evaluate import evaluate
 from normeq.cli.import_weights import import_weights
+from normeq.cli.reproduce import reproduce
 from normeq.cli.train import train
 from normeq.errors import NormeqError
 
@@ -39,6 +40,7 @@ app = typer.Typer(
 app.command()(check)
 app.command()(evaluate)
 app.command()(import_weights)
+app.command()(reproduce)
 app.command()(train)
 
 

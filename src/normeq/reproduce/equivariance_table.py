@@ -1,0 +1,176 @@
+"""Table 1 of the paper, "Equivariance properties of several image denoisers", measured."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from normeq.equivariance import Measurement, equivariance_error
+from normeq.reproduce.equivariance_rows import Subject, subjects
+from normeq.reproduce.outputs import Scale, make_folder, save_figure, write_text
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Row", "measure", "reproduce"]
+
+#: Largest error, in spreads of the image, at which a property is said to hold in float64.
+TOLERANCE = 1e-6
+
+_SIGMA = 25 / 255
+_SIDES = {Scale.SMALL: 48, Scale.PAPER: 128}
+_COLUMNS = (
+    *("section", "denoiser", "scale_error", "shift_error", "worst_gain", "worst_offset"),
+    *("scale", "shift", "said_scale", "said_shift", "agrees", "cause"),
+)
+_SIGNS = {True: "✓", False: "✗"}
+_GREEN, _RED, _GREY = "#1a7f37", "#c62828", "#666666"
+
+
+@dataclass(frozen=True)
+class Row:
+    """What was measured for one denoiser, beside what is said of it."""
+
+    subject: Subject
+    measured: Measurement
+
+    @property
+    def holds(self) -> tuple[bool, bool]:
+        """Whether it is scale-equivariant, and whether it is shift-equivariant."""
+        return self.measured.scale <= TOLERANCE, self.measured.shift <= TOLERANCE
+
+    @property
+    def agrees(self) -> bool:
+        """Whether both properties are as said."""
+        return self.holds == self.subject.said
+
+    @property
+    def note(self) -> str:
+        """Why it differs from what is said, where it does."""
+        return "" if self.agrees else self.subject.cause or "unexplained"
+
+
+def measure(side: int = _SIDES[Scale.SMALL]) -> Iterator[Row]:
+    """Yield a row for every denoiser of the paper's table, then for their relatives.
+
+    Errors are the worst over gains and offsets of both signs, including the offset that brings
+    the image's mean to zero, on a noisy photograph in float64.
+
+    Parameters
+    ----------
+    side
+        Height and width of the photograph.
+    """
+    image = _noisy_photograph(side)
+    for subject in subjects():
+        yield Row(subject, _measure(subject, image))
+
+
+def reproduce(out: Path, scale: Scale = Scale.SMALL) -> None:
+    """Print the table, and write it as CSV and PNG into a folder."""
+    from tqdm import tqdm
+
+    make_folder(out)
+    rows = list(tqdm(measure(_SIDES[scale]), total=len(subjects()), unit="row", leave=False))
+    print(as_text(rows))
+    write_text(out / "equivariance-table.csv", as_csv(rows))
+    save_figure(out / "equivariance-table.png", lambda: draw(rows))
+
+
+def as_text(rows: list[Row]) -> str:
+    """Lay the table out for a terminal: ticks and crosses, errors, and what is said."""
+    width = max(len(row.subject.name) for row in rows)
+    lines = []
+    for section in dict.fromkeys(row.subject.section for row in rows):
+        lines += ["", f"{section:<{width}}  {'scale':<10}  {'shift':<10}  said  agrees"]
+        for row in (row for row in rows if row.subject.section == section):
+            cells = "  ".join(
+                f"{_SIGNS[held]} {error:<8.1e}"
+                for held, error in zip(row.holds, _errors(row), strict=True)
+            )
+            said = " ".join(_SIGNS[property] for property in row.subject.said)
+            agrees = "yes" if row.agrees else f"no: {row.note}"
+            lines.append(f"{row.subject.name:<{width}}  {cells}  {said}   {agrees}")
+    return "\n".join(lines[1:])
+
+
+def as_csv(rows: list[Row]) -> str:
+    """Lay the table out for machines: errors in spreads of the image, the offset in its units."""
+    table = io.StringIO()
+    writer = csv.writer(table, lineterminator="\n")
+    writer.writerow(_COLUMNS)
+    for row in rows:
+        worst = row.measured.worst
+        writer.writerow(
+            [
+                row.subject.section,
+                row.subject.name,
+                *(f"{error:.1e}" for error in _errors(row)),
+                f"{worst['scale'].gain:g}",
+                f"{worst['shift'].offset:.3g}",
+                *("yes" if held else "no" for held in (*row.holds, *row.subject.said, row.agrees)),
+                row.note,
+            ]
+        )
+    return table.getvalue()
+
+
+def draw(rows: list[Row]) -> Figure:
+    """Draw the table, a line for each denoiser; what differs from what is said is framed."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6.4, 0.24 * len(rows) + 1.6), layout="constrained")
+    axes = figure.add_subplot()
+    axes.set_axis_off()
+    line = 0.0
+    previous = ""
+    for row in rows:
+        if row.subject.section != previous:
+            previous = row.subject.section
+            line += 0.6
+            axes.text(0, line, previous, weight="bold")
+            for x, title in ((4.0, "scale"), (5.9, "shift"), (7.8, "said")):
+                axes.text(x, line, title, weight="bold")
+            line += 1.1
+        axes.text(0, line, row.subject.name)
+        for x, held, said, error in zip(
+            (4.0, 5.9), row.holds, row.subject.said, _errors(row), strict=True
+        ):
+            frame = None if held == said else {"fill": False, "edgecolor": _RED}
+            axes.text(x, line, _SIGNS[held], color=_GREEN if held else _RED, bbox=frame)
+            axes.text(x + 0.35, line, f"{error:.0e}", color=_GREY)
+        axes.text(7.8, line, " ".join(_SIGNS[said] for said in row.subject.said), color=_GREY)
+        line += 1.0
+    axes.set(xlim=(0, 8.6), ylim=(line, -0.5))
+    return figure
+
+
+def _errors(row: Row) -> tuple[float, float]:
+    return row.measured.scale, row.measured.shift
+
+
+def _noisy_photograph(side: int) -> NDArray[np.float64]:
+    from skimage.data import camera
+
+    clean = camera()[100 : 100 + side, 200 : 200 + side] / 255
+    noisy: NDArray[np.float64] = clean + _SIGMA * np.random.default_rng(0).standard_normal(
+        clean.shape
+    )
+    return noisy
+
+
+def _measure(subject: Subject, image: NDArray[np.float64]) -> Measurement:
+    denoiser = subject.build()
+    sigma = None if subject.blind else _SIGMA
+    given: Any = image
+    if isinstance(denoiser, torch.nn.Module):
+        denoiser, given = denoiser.double(), torch.from_numpy(image)[None, None]
+    return equivariance_error(denoiser, given, sigma)
