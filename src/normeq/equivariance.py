@@ -186,13 +186,14 @@ def image_spread(image: Tensor) -> float:
 
 
 def _to_float64(values: Any) -> Tensor:
-    tensor = values if isinstance(values, Tensor) else torch.as_tensor(np.asarray(values))
+    # A copy, because torch takes no arrays with negative strides.
+    tensor = values if isinstance(values, Tensor) else torch.as_tensor(np.array(values))
     return tensor.detach().to("cpu", torch.float64)
 
 
 def _dtype_of(image: Any) -> torch.dtype:
     """Return the precision in which a function is given the image."""
-    tensor = image if isinstance(image, Tensor) else torch.as_tensor(np.asarray(image))
+    tensor = image if isinstance(image, Tensor) else torch.as_tensor(np.array(image))
     return tensor.dtype if tensor.is_floating_point() else torch.float64
 
 

@@ -1,0 +1,49 @@
+"""Every network of the registry in a tiny size, for tests that run over all of them."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import torch
+
+from normeq.models import Network, Wrapped, create, names, variants
+
+TINY: dict[str, dict[str, Any]] = {
+    "drunet": {"widths": (4, 6), "blocks": 1},
+    "fdncnn": {"width": 6, "depth": 4},
+    "ffdnet": {"width": 6, "depth": 4},
+    "unet": {"widths": (4, 6), "blocks": 1},
+    "vgg8b": {"widths": (4, 4, 6, 6, 6, 6), "hidden": 24, "image_size": 20},
+}
+DENOISERS = [name for name in names() if name != "vgg8b"]
+#: Every network, variant and blindness, as keyword arguments of `create`.
+EVERY_NETWORK: list[dict[str, Any]] = [
+    {"name": name, "variant": variant, **blindness}
+    for name in names()
+    for variant, blindness in itertools.product(
+        variants(name), [{"blind": True}, {"blind": False}] if name in DENOISERS else [{}]
+    )
+]
+
+
+def describe(options: dict[str, Any]) -> str:
+    """Name a parametrized network."""
+    blind = {True: "-blind", False: "-sigma", None: ""}[options.get("blind")]
+    return f"{options['name']}-{options['variant']}{blind}"
+
+
+def tiny(name: str, variant: str = "norm-equiv", **options: Any) -> Network | Wrapped:
+    """Build a tiny network whose biases and norm parameters are random too.
+
+    A property that only holds while biases are zero then shows as missing.
+    """
+    net = create(name, variant, **TINY[name] | options)
+    with torch.no_grad():
+        for path, parameter in net.named_parameters():
+            if "bias" in path or parameter.ndim <= 1:
+                parameter.add_(0.3 * torch.rand_like(parameter))
+        for path, buffer in net.named_buffers():
+            if "running" in path:
+                buffer.add_(torch.rand_like(buffer))
+    return net.eval()
