@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -66,7 +67,7 @@ def certify(module: nn.Module, example: Example | None = None) -> Certificate:
         statuses[which] = broken if found else Status.PROVEN
         culprits += found
     bound = _bound(outcome.outputs) if statuses["shift"] is Status.PROVEN else float("inf")
-    ordered = tuple(sorted(culprits, key=lambda culprit: (culprit.order, culprit.reason)))
+    ordered = _once_each(culprits)
     return Certificate(statuses["scale"], statuses["shift"], ordered, bound, tuple(outcome.records))
 
 
@@ -130,6 +131,16 @@ def _wrong_at_the_end(outputs: Sequence[Shadow], which: str) -> list[Culprit]:
             end = Culprit("", "output", which, text, "see the operations before it", order=10**9)  # type: ignore[arg-type]
             found |= suspects | {end}
     return sorted(found, key=lambda culprit: (culprit.order, culprit.reason))
+
+
+def _once_each(culprits: Iterable[Culprit]) -> tuple[Culprit, ...]:
+    """Order culprits, each once for a module that is used several times."""
+    seen: dict[tuple[str, ...], Culprit] = {}
+    for culprit in sorted(culprits, key=lambda culprit: (culprit.order, culprit.reason)):
+        in_words = re.sub(r"[-+.\de]*\d", "#", culprit.reason)
+        key = (culprit.path, culprit.operation, culprit.property, in_words)
+        seen.setdefault(key, culprit)
+    return tuple(seen.values())
 
 
 def _bound(outputs: Sequence[Shadow]) -> float:

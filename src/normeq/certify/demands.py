@@ -21,6 +21,10 @@ SORT = (
 )
 
 
+#: The mend for what mixes features that move differently.
+SAME_KIND = "features of one kind before it (kernels that all sum to one, or all to zero)"
+
+
 def agree(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
     """Join degrees: the common one, and where they disagree."""
     joined = torch.where(a == ANY, b, a)
@@ -59,7 +63,9 @@ def merge(step: Step, inputs: Sequence[Shadow], does: str, mend: str = SORT) -> 
     return Shadow(d, follows.to(torch.float64), slack)
 
 
-def alike(step: Step, shadow: Shadow, dims: Sequence[int], does: str, mend: str = SORT) -> Shadow:
+def alike(
+    step: Step, shadow: Shadow, dims: Sequence[int], does: str, mend: str = SAME_KIND
+) -> Shadow:
     """Demand one law along some axes; return the shadow with those axes of size one."""
     axes = [axis % max(shadow.c.ndim, 1) for axis in dims]
     if not axes or not shadow.c.ndim:

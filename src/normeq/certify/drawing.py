@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import TYPE_CHECKING
 
@@ -14,68 +16,74 @@ if TYPE_CHECKING:
     from normeq.certify.certificate import Certificate
 
 COLOURS = {
-    "E": "#b7e0b1",
-    "H": "#b5d3f0",
-    "I": "#f6e3a1",
-    "mixed": "#cfe3df",
-    "other": "#dddddd",
-    "broken": "#f2b0a8",
+    "E": ("#b7e0b1", "E: follows gain and offset"),
+    "H": ("#b5d3f0", "H: follows the gain only"),
+    "I": ("#f6e3a1", "I: follows neither"),
+    "mixed": ("#cde5e4", "E, H, I by channel"),
+    "other": ("#dddddd", "another degree or coefficient"),
+    "broken": ("#f6c9c3", "follows no law any more"),
+    "culprit": ("#f6c9c3", "breaks it"),
 }
-MEANINGS = {
-    "E": "E: follows gain and offset",
-    "H": "H: follows the gain only",
-    "I": "I: follows neither",
-    "mixed": "several of these, by channel",
-    "other": "another degree or coefficient",
-    "broken": "no law: something before it broke it",
-}
-_ROWS = 30
-_WIDTH = 4.6  # of a column, in units of a row's height
+_ROWS = 30  # at most, in a column
+_BOX = 3.4  # width of a box; a row has height 1
+_COLUMN = 5.2
+_CULPRIT_EDGE = "#b3261e"
+
+#: Operations that change nothing at all.
+_SILENT = {"alias", "clone", "contiguous", "detach"}
 
 
+@dataclass(frozen=True)
 class Box:
     """Consecutive operations of one module."""
 
-    def __init__(self, first: Record) -> None:
-        self.records = [first]
-
-    @property
-    def kind(self) -> str:
-        """The kind of what comes out."""
-        return self.records[-1].kind
-
-    @property
-    def breaks(self) -> bool:
-        """Whether one of the operations breaks something."""
-        return any(record.breaks for record in self.records)
+    records: tuple[Record, ...]
+    breaks: bool
 
     @property
     def label(self) -> str:
         """The module and its operations."""
         names = list(dict.fromkeys(record.operation for record in self.records))
-        listed = ", ".join(names[:3]) + (" ..." if len(names) > 3 else "")
+        listed = ", ".join(names[:2]) + (", ..." if len(names) > 2 else "")
         path = self.records[0].path
-        return f"{_shortened(path)}: {listed}" if path else listed
+        return _shortened(f"{path}: {listed}" if path else listed)
 
     @property
     def colour(self) -> str:
-        """The fill colour."""
-        if self.kind.startswith("no "):
-            return COLOURS["broken"]
-        return COLOURS.get(self.kind, COLOURS["mixed" if "+" in self.kind else "other"])
+        """The fill colour, by the kind of what comes out."""
+        kind = self.records[-1].kind
+        if kind.startswith("no "):
+            return COLOURS["broken"][0]
+        return COLOURS.get(kind, COLOURS["mixed" if "+" in kind else "other"])[0]
 
 
-def boxes(records: tuple[Record, ...]) -> list[Box]:
-    """Join operations that follow each other in one module."""
+def boxes(certificate: Certificate) -> list[Box]:
+    """Join operations that follow each other in one module, and mark those that break a law."""
+    guilty = {(culprit.path, culprit.operation) for culprit in certificate.culprits}
     joined: list[Box] = []
-    for record in records:
-        last = joined[-1] if joined else None
-        follows = last is not None and set(record.inputs) <= {r.name for r in last.records}
-        if last is not None and record.path and record.path == last.records[0].path and follows:
-            last.records.append(record)
+    for record in _without_silent(certificate.records):
+        breaks = (record.path, record.operation) in guilty
+        last = joined[-1] if joined else Box((), False)
+        names = {previous.name for previous in last.records}
+        same = bool(names) and bool(record.path) and record.path == last.records[0].path
+        if same and set(record.inputs) <= names:
+            joined[-1] = Box((*last.records, record), last.breaks or breaks)
         else:
-            joined.append(Box(record))
+            joined.append(Box((record,), breaks))
     return joined
+
+
+def _without_silent(records: Iterable[Record]) -> list[Record]:
+    """Leave out operations that change nothing, joining what is before and after them."""
+    origin: dict[str, str] = {}
+    kept = []
+    for record in records:
+        inputs = tuple(dict.fromkeys(origin.get(name, name) for name in record.inputs))
+        if record.operation in _SILENT and len(inputs) == 1:
+            origin[record.name] = inputs[0]
+        else:
+            kept.append(replace(record, inputs=inputs))
+    return kept
 
 
 def draw(certificate: Certificate, path: str | PathLike[str]) -> None:
@@ -83,67 +91,81 @@ def draw(certificate: Certificate, path: str | PathLike[str]) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    drawn = boxes(certificate.records)
+    drawn = boxes(certificate)
     columns = max(1, math.ceil(len(drawn) / _ROWS))
-    rows = math.ceil(len(drawn) / columns)
-    figure = Figure(figsize=(3.9 * columns + 0.6, 0.36 * rows + 1.9), dpi=110)
+    rows = max(1, math.ceil(len(drawn) / columns))
+    width, height = _COLUMN * columns + 0.4, rows + 4.6
+    figure = Figure(figsize=(0.78 * width, 0.33 * height), dpi=120)
     FigureCanvasAgg(figure)
-    axes = figure.add_axes((0.02, 0.02, 0.96, 0.96))
+    axes = figure.add_axes((0, 0, 1, 1))
     axes.set_axis_off()
-    places = {
-        index: (_WIDTH * (index // rows), -1.0 * (index % rows)) for index in range(len(drawn))
-    }
+    axes.set_xlim(-_BOX / 2 - 0.3, width - _BOX / 2 - 0.3)
+    axes.set_ylim(-rows, 4.6)
+    places = [(_COLUMN * (index // rows), -float(index % rows)) for index in range(len(drawn))]
     _draw_links(axes, drawn, places)
-    for index, box in enumerate(drawn):
-        _draw_box(axes, box, *places[index])
-    _draw_legend(axes, certificate, columns)
-    axes.set_xlim(-2.1, _WIDTH * (columns - 1) + 2.6)
-    axes.set_ylim(-rows + 0.3, 3.9)
+    for box, (x, y) in zip(drawn, places, strict=True):
+        edge, line = (_CULPRIT_EDGE, 2.0) if box.breaks else ("#777777", 0.6)
+        _draw_patch(axes, (x - _BOX / 2, y - 0.3), (_BOX, 0.6), box.colour, edge, line)
+        axes.text(x, y, box.label, fontsize=7, ha="center", va="center", zorder=4)
+    _draw_legend(axes, certificate, per_row=2 if columns == 1 else 4)
     figure.savefig(path)
 
 
-def _draw_box(axes: Axes, box: Box, x: float, y: float) -> None:
-    edge, line = ("#b3261e", 1.8) if box.breaks else ("#666666", 0.7)
-    frame = {"boxstyle": "round,pad=0.25", "fc": box.colour, "ec": edge, "lw": line}
-    axes.text(x, y, box.label, fontsize=7.5, ha="center", va="center", bbox=frame, zorder=3)
+def _draw_patch(
+    axes: Axes,
+    corner: tuple[float, float],
+    size: tuple[float, float],
+    fill: str,
+    edge: str,
+    line: float,
+) -> None:
+    from matplotlib.patches import Rectangle
+
+    axes.add_patch(Rectangle(corner, *size, fc=fill, ec=edge, lw=line, zorder=3))
 
 
-def _draw_links(axes: Axes, drawn: list[Box], places: dict[int, tuple[float, float]]) -> None:
-    """Draw an arrow for each dependence: straight to the next box, in an arc past others."""
+def _draw_links(axes: Axes, drawn: Sequence[Box], places: Sequence[tuple[float, float]]) -> None:
+    """Draw an arrow for each dependence: straight to the next box, around others at the side."""
     home = {record.name: index for index, box in enumerate(drawn) for record in box.records}
     for index, box in enumerate(drawn):
-        sources = {home[name] for r in box.records for name in r.inputs if name in home}
+        sources = {home[name] for record in box.records for name in record.inputs if name in home}
         for source in sorted(sources - {index}):
             (x0, y0), (x1, y1) = places[source], places[index]
-            straight = source == index - 1 and x0 == x1
-            if x0 == x1:
-                bend = 0.0 if straight else -min(0.5, 0.16 + 1.2 / (1 + abs(y1 - y0)))
-            else:
-                bend = 0.08
-            side = 0.0 if straight or x0 != x1 else 1.1
+            if source == index - 1 and x0 == x1:
+                start, end, shape, colour = (x0, y0 - 0.3), (x1, y1 + 0.3), "arc3", "#444444"
+            elif x0 == x1:  # past other boxes of the column: around them, on the right
+                start, end = (x0 + _BOX / 2, y0), (x1 + _BOX / 2, y1)
+                reach = 8 + 22 * (y0 - y1) / (y0 - y1 + 8)
+                shape, colour = f"arc,angleA=0,angleB=0,armA={reach},armB={reach},rad=6", "#7878a0"
+            else:  # into another column
+                start, end, shape, colour = (
+                    (x0 + _BOX / 2, y0),
+                    (x1 - _BOX / 2, y1),
+                    "arc3",
+                    "#7878a0",
+                )
             arrow = {
                 "arrowstyle": "-|>",
-                "color": "#444444" if straight else "#8a8aa8",
+                "color": colour,
                 "lw": 0.9,
-                "shrinkA": 7,
-                "shrinkB": 7,
-                "connectionstyle": f"arc3,rad={bend}",
+                "shrinkA": 0,
+                "shrinkB": 0,
+                "connectionstyle": shape,
             }
-            axes.annotate("", (x1 + side, y1), (x0 + side, y0), arrowprops=arrow, zorder=1)
+            axes.annotate("", end, start, arrowprops=arrow, zorder=2)
 
 
-def _draw_legend(axes: Axes, certificate: Certificate, columns: int) -> None:
-    verdicts = "   ".join(f"{n}: {getattr(certificate, n)}" for n in ("scale", "shift", "norm"))
-    axes.text(-2.0, 3.5, verdicts, fontsize=9.5, weight="bold", va="center")
-    per_row = 1 if columns == 1 else 3 if columns > 2 else 2
-    for index, (name, meaning) in enumerate(MEANINGS.items()):
-        x = -1.85 + 3.3 * (index % per_row)
-        y = 2.9 - (0.42 if per_row == 1 else 0.55) * (index // per_row)
-        patch = {"boxstyle": "square,pad=0.2", "fc": COLOURS[name], "ec": "#666666", "lw": 0.5}
-        axes.text(x, y, "  ", fontsize=5.5, va="center", bbox=patch)
-        axes.text(x + 0.25, y, meaning, fontsize=7, va="center")
+def _draw_legend(axes: Axes, certificate: Certificate, per_row: int) -> None:
+    verdicts = "     ".join(f"{n}: {getattr(certificate, n)}" for n in ("scale", "shift", "norm"))
+    left = -_BOX / 2
+    axes.text(left, 4.0, verdicts, fontsize=9, weight="bold", va="center")
+    for index, (name, (colour, meaning)) in enumerate(COLOURS.items()):
+        x, y = left + 2.6 * (index % per_row), 3.2 - 0.6 * (index // per_row)
+        edge, line = (_CULPRIT_EDGE, 2.0) if name == "culprit" else ("#777777", 0.6)
+        _draw_patch(axes, (x, y - 0.18), (0.25, 0.36), colour, edge, line)
+        axes.text(x + 0.35, y, meaning, fontsize=6.5, va="center")
 
 
-def _shortened(path: str) -> str:
-    """Keep a long path's end."""
-    return path if len(path) <= 24 else "..." + path[-22:]
+def _shortened(label: str, length: int = 40) -> str:
+    """Keep the end of a long label, which tells the most."""
+    return label if len(label) <= length else "..." + label[3 - length :]

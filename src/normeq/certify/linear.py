@@ -29,14 +29,16 @@ def linear_map(step: Step, x: Shadow, weight: Tensor, apply: Map) -> Shadow:
     Rounding adds up twice: as if it had the same sign everywhere (through the kernel) and as if
     it were independent everywhere (through the squared kernel).
     """
-    c = apply(x.c, weight)
-    fresh = step.eps**2 * x.c.square()
-    coherent = apply(x.slack, weight).square()
-    independent = apply(x.slack.square() + fresh, weight.square())
+    c = apply(x.c, weight) if x.c.any() else torch.zeros(tuple(step.shapes[0]), dtype=torch.float64)
+    # An estimate needs no double precision, which is slow.
+    slack, rough = x.slack.float(), weight.float()
+    fresh = step.eps**2 * x.c.float().square()
+    coherent = apply(slack, rough).square()
+    independent = apply(slack.square() + fresh, rough.square())
     out = Shadow(
         mixed_degrees(step, x.d, lambda plane: apply(plane, weight.abs())),
         c,
-        (coherent + independent).clamp(min=0).sqrt(),
+        (coherent + independent).clamp(min=0).sqrt().double(),
     )
     _suspect_kernel_sums(step, x, out, lambda plane: apply(plane, weight))
     return out
@@ -53,9 +55,9 @@ def averaging(step: Step, x: Shadow, apply: Callable[[Tensor], Tensor]) -> Shado
 def mixed_degrees(step: Step, d: Tensor, reach: Callable[[Tensor], Tensor]) -> Tensor:
     """Return the one degree that each output sees; `reach` maps what each output is made of."""
     present = d[d != ANY].unique().tolist()
-    out = torch.full_like(reach(torch.zeros_like(d)), ANY)
+    out = torch.full(tuple(step.shapes[0]), ANY, dtype=torch.float64)
     if len(present) == 1 and not (d == ANY).any():
-        return torch.full_like(out, present[0])
+        return out.fill_(present[0])
     clash = torch.zeros_like(out, dtype=torch.bool)
     for degree in present:
         seen = reach((d == degree).to(d.dtype)) != 0
@@ -120,7 +122,7 @@ def convolution(
 
     out = linear_map(step, x, weight, apply)
     pads = _amounts(padding, weight.shape[2:], dilation)
-    if any(pads):
+    if any(pads) and x.c.any():
         unpadded: Any = "valid" if isinstance(padding, str) else [0] * ndim
         rest = (stride, unpadded, dilation, groups)
         copied = step.run(replicate(x.c, pads), weight, None, *rest)
@@ -244,6 +246,12 @@ def dynamic(step: Step, x: Any, weight: Any) -> Shadow:
 def built_in(step: Step, x: Shadow, *args: Any, **kwargs: Any) -> Shadow:
     """Means, sums and interpolation: linear maps with built-in weights."""
     kwargs.pop("dtype", None)
+    if x.weights and x.weights.debt:
+        dims = args[0] if args and isinstance(args[0], list | tuple) else []
+        if step.operation == "sum" and len(dims) == 1 and x.weights.complete_along(dims[0]):
+            common = alike(step, x, dims, "sums, weighted by what adds up to one,")
+            return common.map(lambda plane: plane.reshape(tuple(step.shapes[0])))
+        step.blamed.append((x.weights.debt, True))
     return averaging(step, x, lambda plane: step.run(plane, *args, **kwargs))
 
 

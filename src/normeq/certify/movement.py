@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from normeq.certify.demands import alike, ignore_gain, ignore_offset
-from normeq.certify.shadow import ANY, Shadow, Weights, lift, near
+from normeq.certify.shadow import ANY, Shadow, lift, near
 from normeq.certify.step import Step, law, shadows_in
 
 FLOATING = "stay in floating point"
@@ -26,7 +26,7 @@ _JOINS = {"cat", "concat", "stack", "hstack", "vstack", "slice_scatter", "select
     "tensor_split", "unbind", "unfold", "pixel_shuffle", "pixel_unshuffle", "channel_shuffle",
     "roll", "flip", "fliplr", "flipud", "rot90", "repeat", "tile", "repeat_interleave",
     "index_select", "diagonal", "clone", "contiguous", "alias", "detach", "lift_fresh_copy",
-    "broadcast_to", "as_strided", "reflection_pad1d", "reflection_pad2d", "reflection_pad3d",
+    "broadcast_to", "reflection_pad1d", "reflection_pad2d", "reflection_pad3d",
     "replication_pad1d", "replication_pad2d", "replication_pad3d", "cat", "concat", "stack",
     "slice_scatter", "select_scatter", "hstack", "vstack", "unsafe_split", "view_copy", "ravel",
     "atleast_2d", "atleast_3d", "item", "_local_scalar_dense",
@@ -44,7 +44,7 @@ def move(step: Step, *args: Any, **kwargs: Any) -> Any:
         group, member = (
             step.run(*_marks(args, name), **_marks(kwargs, name)) for name in ("group", "member")
         )
-        moved = replace(moved, weights=Weights(group, member, weights.size))
+        moved = replace(moved, weights=replace(weights, group=group, member=member))
     return moved
 
 
@@ -61,7 +61,7 @@ def _marks(value: Any, name: str) -> Any:
     """Replace shadows of weights by the marks of their groups."""
     if isinstance(value, Shadow):
         assert value.weights is not None
-        return getattr(value.weights, name)
+        return getattr(value.weights, name).contiguous()
     if isinstance(value, dict):
         return {key: _marks(item, name) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from normeq.certify.demands import SORT, agree, alike, ignore_gain, ignore_offset, merge
 from normeq.certify.linear import NO_BIAS, WEIGHTED
-from normeq.certify.shadow import ANY, Shadow, lift
+from normeq.certify.shadow import ANY, Shadow, Weights, lift
 from normeq.certify.step import Step, law, planes_like
 
 AFFINE_RESIDUAL = "an affine combination (normeq.nn.AffineResidual)"
@@ -84,18 +84,34 @@ def multiply(step: Step, a: Any, b: Any, **_: Any) -> Shadow:
         return _scaled(step, a, 1 / factor if dividing else factor)
     if not isinstance(a, Shadow) and not dividing:
         return _scaled(step, b, torch.as_tensor(a, dtype=torch.float64))
+    if not dividing and (a.moves.any() or b.moves.any()):
+        for weights, values in ((a, b), (b, a)):
+            if weights.weights and not weights.weights.debt and not weights.moves.any():
+                return _weighted(step, weights, values)
     first, second = _pair(a, b)
-    does = "divides by" if dividing else "multiplies"
-    if dividing:
-        first = ignore_offset(step, first, "divides", WEIGHTED)
-    else:
-        first = ignore_offset(step, first, does, WEIGHTED)
-    second = ignore_offset(step, second, does, WEIGHTED)
+    first = ignore_offset(step, first, "divides" if dividing else "multiplies", WEIGHTED)
+    second = ignore_offset(step, second, "divides by" if dividing else "multiplies", WEIGHTED)
     zero = (first.d == ANY) | ((second.d == ANY) & (not dividing))
     d = first.d - second.d if dividing else first.d + second.d
     d = torch.where(zero | d.isnan(), ANY, d)
     c = torch.maximum(first.c, second.c) * ((first.c == 0) | (second.c == 0))
     return Shadow(d, c, first.slack + second.slack + step.eps)
+
+
+def _weighted(step: Step, weights: Shadow, values: Shadow) -> Shadow:
+    """Multiply by weights that add up to one, in the expectation of a sum."""
+    marks = weights.weights
+    assert marks is not None
+    factor, value = _pair(weights, values)
+    debt = step.owe("it multiplies features that move with the offset.", WEIGHTED)
+    expected = Weights(
+        marks.group.broadcast_to(value.shape),
+        marks.member.broadcast_to(value.shape),
+        marks.size,
+        debt,
+    )
+    slack = factor.slack + value.slack + step.eps
+    return Shadow(factor.d + value.d, value.c, slack, expected)
 
 
 def _scaled(step: Step, x: Shadow, factor: Tensor) -> Shadow:

@@ -73,11 +73,16 @@ class History:
 
 @dataclass(frozen=True)
 class Weights:
-    """Marks elements that belong to groups of `size`, each summing to one (softmax)."""
+    """Marks elements that belong to groups of `size`, each summing to one (softmax).
+
+    `debt` marks weights that have been multiplied by features that follow the offset: lawful
+    once they are summed over whole groups, and else the culprit's fault.
+    """
 
     group: Tensor
     member: Tensor
     size: int
+    debt: Culprit | None = None
 
     def complete_along(self, axis: int) -> bool:
         """Whether every line along `axis` is one whole group."""

@@ -73,6 +73,10 @@ class Step:
         culprit = self._culprit(which, reason, mend, unknown)
         self.blamed.append((culprit, suspects))
 
+    def owe(self, reason: str, mend: str) -> Culprit:
+        """Return whom to blame if features weighted here are never summed up."""
+        return self._culprit("shift", reason, mend, unknown=False)
+
     def suspect(self, which: Property, reason: str, mend: str) -> None:
         """Report a lawful coefficient that something later may not bear."""
         self.suspected.append(self._culprit(which, reason, mend, unknown=False))
@@ -102,7 +106,8 @@ class Step:
 def on_plane(value: Any, name: str) -> Any:
     """Replace every shadow in a nest of arguments by one of its planes."""
     if isinstance(value, Shadow):
-        return getattr(value, name)
+        plane: Tensor = getattr(value, name)
+        return plane.contiguous()
     if isinstance(value, dict):
         return {key: on_plane(item, name) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -62,8 +62,6 @@ class Record:
         E, H, I, or what else its output is.
     shape
         The shape of its output.
-    breaks
-        Whether the operation breaks something itself.
     """
 
     name: str
@@ -72,7 +70,6 @@ class Record:
     inputs: tuple[str, ...]
     kind: str
     shape: tuple[int, ...]
-    breaks: bool
 
 
 @dataclass
@@ -164,9 +161,7 @@ def _bind_inputs(
             shadow = next(given) if hasattr(spec.arg, "name") else None
             values[name] = shadow
             if shadow is not None:
-                records.append(
-                    Record(name, "input", "", (), kind(shadow), tuple(shadow.shape), False)
-                )
+                records.append(Record(name, "input", "", (), kind(shadow), tuple(shadow.shape)))
         elif spec.kind == InputKind.PARAMETER or (
             spec.kind == InputKind.BUFFER and spec.target in program.state_dict
         ):
@@ -202,19 +197,18 @@ def _call(
     result = _judge(step, args, kwargs)
     result = _remember(step, sources, result)
     first = result if isinstance(result, Shadow) else result[0]
-    shadowed = {name for name in (n.name for n in node.all_input_nodes)
-                if any(shadows_in(values[name]))}  # fmt: skip
-    breaks = bool(step.blamed)
+    inputs = [n.name for n in node.all_input_nodes if any(shadows_in(values[n.name]))]
     records.append(
-        Record(node.name, operation, step.path, tuple(sorted(shadowed)), kind(first),
-               tuple(first.shape), breaks)
-    )  # fmt: skip
+        Record(node.name, operation, step.path, tuple(inputs), kind(first), tuple(first.shape))
+    )
     return result
 
 
 def _judge(step: Step, args: Any, kwargs: Any) -> Any:
     """Apply the operation's law; without one, only what no gain or offset reaches is known."""
     known = LAWS.get(step.operation)
+    if known not in (movement.move, linear.built_in):
+        step.blamed += [(debt, True) for debt in debts(shadows_in([args, kwargs]))]
     if known is not None:
         try:
             return known(step, *args, **kwargs)
@@ -306,9 +300,15 @@ def _path(node: torch.fx.Node) -> str:
     return paths[-1] if paths else ""
 
 
+def debts(shadows: Iterable[Shadow]) -> list[Culprit]:
+    """List whom to blame if these are not sums of weighted features."""
+    return [s.weights.debt for s in shadows if s.weights and s.weights.debt]
+
+
 def culprits_of(outputs: Iterable[Shadow], which: Property) -> list[Culprit]:
     """List what reached the outputs, in the network's order."""
     found: set[Culprit] = set()
     for output in outputs:
         found |= output.history(which).blame
+        found |= {culprit for culprit in debts([output]) if culprit.property == which}
     return sorted(found, key=lambda culprit: (culprit.order, culprit.reason))
