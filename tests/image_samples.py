@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
-from normeq.images import Band, ImageSource, open_image
+from normeq.images import Band, ImageFile, open_image
 from normeq.images.source import Pixels
 
 
 def bands_of(
-    source: ImageSource, rows: int, change: Callable[[Pixels], Pixels] = lambda pixels: pixels
+    source: ImageFile, rows: int, change: Callable[[Pixels], Pixels] = lambda pixels: pixels
 ) -> Iterator[Band]:
     for frame in range(source.frames):
         for start in range(0, source.height, rows):

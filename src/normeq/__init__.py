@@ -10,11 +10,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from normeq import classical, models, nn
+    from normeq import classical, images, models, nn
+    from normeq.arrays import denoise
     from normeq.equivariance import assert_equivariant, equivariance_error
     from normeq.errors import NormeqError
     from normeq.models import create, load, save
     from normeq.nn import normalized
+    from normeq.noise import estimate_sigma
 
 __version__ = "0.1.0"
 
@@ -23,19 +25,24 @@ _HOME = {
     "NormeqError": "normeq.errors",
     "assert_equivariant": "normeq.equivariance",
     "create": "normeq.models",
+    "denoise": "normeq.arrays",
     "equivariance_error": "normeq.equivariance",
+    "estimate_sigma": "normeq.noise",
     "load": "normeq.models",
     "normalized": "normeq.nn",
     "save": "normeq.models",
 }
-_SUBPACKAGES = ("classical", "models", "nn")
+_SUBPACKAGES = ("classical", "images", "models", "nn")
 
 __all__ = [
     "NormeqError",
     "assert_equivariant",
     "classical",
     "create",
+    "denoise",
     "equivariance_error",
+    "estimate_sigma",
+    "images",
     "load",
     "models",
     "nn",

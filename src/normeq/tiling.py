@@ -68,6 +68,14 @@ class Tile:
         """Where the result lies in what was read."""
         return self.rows.crop, self.columns.crop
 
+    def within(self, rows: Span, columns: Span) -> tuple[slice, slice]:
+        """Return where what smaller spans read lies in what this tile reads."""
+        down, right = self.rows.read_start, self.columns.read_start
+        return (
+            slice(rows.read_start - down, rows.read_stop - down),
+            slice(columns.read_start - right, columns.read_stop - right),
+        )
+
 
 def align_up(length: int, stride: int) -> int:
     """Return the smallest multiple of `stride` that is not below `length`."""
@@ -100,6 +108,16 @@ def reach(start: int, stop: int, length: int, halo: int, stride: int) -> Span:
         stop,
         max(0, start - halo) // stride * stride,
         min(align_up(stop + halo, stride), length),
+    )
+
+
+def widened(span: Span, margin: int, length: int) -> Span:
+    """Return a span that reads `margin` pixels more to each side, where the axis has them."""
+    return Span(
+        span.start,
+        span.stop,
+        max(0, span.read_start - margin),
+        min(length, span.read_stop + margin),
     )
 
 

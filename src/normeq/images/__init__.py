@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from normeq.errors import FileError, InputError, UsageError
-from normeq.images.source import Band, ImageSource
+from normeq.images.source import Band, ImageFile
 
-__all__ = ["FORMATS", "Band", "ImageSource", "format_of", "open_image", "read", "write"]
+__all__ = ["FORMATS", "Band", "ImageFile", "format_of", "open_image", "read", "write"]
 
 # Extensions of each format, and the extension that its denoised copies get, if another.
 FORMATS = {
@@ -47,7 +47,7 @@ def open_image(
     path: str | os.PathLike[str],
     axes: str | None = None,
     max_pixels: int = _DEFAULT_MAX_PIXELS,
-) -> ImageSource:
+) -> ImageFile:
     """Open an image; only its header is read.
 
     Parameters
@@ -66,7 +66,7 @@ def open_image(
     if format is None:
         known = " ".join(suffix for suffixes in FORMATS.values() for suffix in suffixes)
         raise FileError(f"{path}: has no known extension; known are {known}")
-    source: ImageSource = _opener(format)(path, axes)
+    source: ImageFile = _opener(format)(path, axes)
     try:
         _check_size(source, max_pixels)
     except InputError:
@@ -97,7 +97,7 @@ def _opener(format: str) -> Any:
     return raster.PngSource if format == "png" else raster.JpegSource
 
 
-def _check_size(source: ImageSource, max_pixels: int) -> None:
+def _check_size(source: ImageFile, max_pixels: int) -> None:
     if source.pixels == 0:
         raise InputError(f"{source.path}: is empty, of shape {source.shape}")
     if source.pixels > max_pixels:

@@ -17,6 +17,7 @@ import numpy as np
 from normeq.errors import InputError
 from normeq.images.source import (
     Band,
+    ImageFile,
     IndexedSource,
     Pixels,
     checked_dtype,
@@ -27,7 +28,7 @@ from normeq.images.source import (
 _DTYPES = {8: ">u1", 16: ">i2", 32: ">i4", 64: ">i8", -32: ">f4", -64: ">f8"}
 
 
-class FitsSource(IndexedSource):
+class FitsSource(IndexedSource, ImageFile):
     """A FITS file, of which the first image of two or more axes is the image."""
 
     format = "FITS"

@@ -9,6 +9,7 @@ import numpy as np
 
 from normeq.images.source import (
     Band,
+    ImageFile,
     IndexedSource,
     Pixels,
     checked_dtype,
@@ -17,7 +18,7 @@ from normeq.images.source import (
 )
 
 
-class NpySource(IndexedSource):
+class NpySource(IndexedSource, ImageFile):
     """An ``.npy`` file: an array without names for its axes, whose planes are the last two."""
 
     format = "NPY"

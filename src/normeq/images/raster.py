@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from normeq.errors import InputError
-from normeq.images.source import Band, ImageSource, Pixels, reading
+from normeq.images.source import Band, ImageFile, Pixels, reading
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 # Colour type of the PNG header for a number of samples, and back.
@@ -22,7 +22,7 @@ _PALETTE = 3
 _KEPT_CHUNKS = b"cHRM gAMA iCCP sRGB pHYs tEXt zTXt iTXt eXIf tIME".split()
 
 
-class PngSource(ImageSource):
+class PngSource(ImageFile):
     """A PNG file of 8 or 16 bits, gray or colour, with or without opacity."""
 
     format = "PNG"
@@ -83,7 +83,7 @@ class JpegSource(PngSource):
             raise InputError(f"{path}: is a {mode} image; convert it to gray or RGB first")
         shape = (height, width) if mode == "L" else (height, width, 3)
         found = "YX" if mode == "L" else "YXS"
-        ImageSource.__init__(self, path, shape, np.dtype(np.uint8), axes or found)
+        ImageFile.__init__(self, path, shape, np.dtype(np.uint8), axes or found)
         self._decoded = None
 
 

@@ -34,12 +34,10 @@ class Band:
 
 
 class ImageSource(ABC):
-    """An opened image, of which only the header has been read.
+    """An image of which rows can be read.
 
     Parameters
     ----------
-    path
-        The file or folder.
     shape
         As stored, one number for each letter of `axes`.
     dtype
@@ -54,14 +52,11 @@ class ImageSource(ABC):
         The stored integer that means "no value here", if there is one.
     """
 
-    format: ClassVar[str]
-    streams: ClassVar[bool] = True
+    #: Whether a last axis S is stored, and travels, with its plane.
     interleaves: ClassVar[bool] = True
-    resumable: ClassVar[bool] = False
 
     def __init__(
         self,
-        path: Path,
         shape: tuple[int, ...],
         dtype: np.dtype[Any],
         axes: str,
@@ -71,7 +66,6 @@ class ImageSource(ABC):
         offset: float = 0.0,
         blank: int | None = None,
     ) -> None:
-        self.path = path
         self.shape = shape
         self.dtype = dtype.newbyteorder("=")
         self.axes = checked_axes(axes, shape)
@@ -101,12 +95,36 @@ class ImageSource(ABC):
 
     @property
     def segment_rows(self) -> int:
-        """Rows that the file stores together: bands of a multiple of it are cheapest."""
+        """Rows that are stored together: bands of a multiple of it are cheapest."""
         return 1
 
     @abstractmethod
     def read(self, frame: int, start: int, stop: int) -> Pixels:
         """Return rows ``[start, stop)`` of a frame, of shape ``(stop - start, width, samples)``."""
+
+
+class ImageFile(ImageSource):
+    """An opened file, of which only the header has been read.
+
+    Parameters
+    ----------
+    path
+        The file or folder.
+    shape, dtype, axes, about
+        See `ImageSource`.
+    """
+
+    format: ClassVar[str]
+    #: Whether rows are read from the file when asked for, or the image is decoded whole.
+    streams: ClassVar[bool] = True
+    #: Whether `write` can add bands to a target that it left unfinished.
+    resumable: ClassVar[bool] = False
+
+    def __init__(
+        self, path: Path, shape: tuple[int, ...], dtype: np.dtype[Any], axes: str, **about: Any
+    ) -> None:
+        super().__init__(shape, dtype, axes, **about)
+        self.path = path
 
     @abstractmethod
     def write(self, target: Path, bands: Iterable[Band]) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 import tifffile
 
 from normeq.errors import InputError
-from normeq.images.source import Band, ImageSource, Pixels, checked_dtype, reading
+from normeq.images.source import Band, ImageFile, Pixels, checked_dtype, reading
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ _OFFSET_TYPES = {13, 18}
 _BIGTIFF_FROM = 2**32 - 2**25
 
 
-class TiffSource(ImageSource):
+class TiffSource(ImageFile):
     """A TIFF file that holds one image of any number of axes."""
 
     format = "TIFF"

@@ -20,6 +20,7 @@ import zarr
 from normeq.errors import InputError
 from normeq.images.source import (
     Band,
+    ImageFile,
     IndexedSource,
     Pixels,
     checked_dtype,
@@ -36,7 +37,7 @@ def is_zarr(path: Path) -> bool:
     return any((path / marker).is_file() for marker in _MARKERS)
 
 
-class ZarrSource(IndexedSource):
+class ZarrSource(IndexedSource, ImageFile):
     """A Zarr array, or the first multiscale image of an OME-Zarr group."""
 
     format = "Zarr"
