@@ -54,17 +54,16 @@ def test_scores_are_those_of_the_output():
     perfect = list(evaluate(lambda noisy, sigma: next(answers), FOLDER, [25]))
     assert [score.psnr for score in perfect] == [float("inf")] * 2
     assert [score.ssim for score in perfect] == pytest.approx([1.0, 1.0])
-    idle = list(evaluate(lambda noisy, sigma: noisy, FOLDER, [25, 50]))
+    idle = list(evaluate(lambda noisy, sigma: noisy, FOLDER, [5, 10]))
     assert [(score.image, score.sigma) for score in idle] == [
-        ("one.png", 25),
-        ("two.png", 25),
-        ("one.png", 50),
-        ("two.png", 50),
+        ("one.png", 5),
+        ("two.png", 5),
+        ("one.png", 10),
+        ("two.png", 10),
     ]
-    # Clipping the noisy image brings it a little nearer to the truth.
-    unclipped = [-20 * np.log10(sigma / 255) for sigma in (25, 50)]
-    for score, without in zip(means(idle), unclipped, strict=True):
-        assert without < score.psnr < without + 1
+    # So little noise seldom leaves [0, 1]: the PSNR is that of its standard deviation.
+    expected = [-20 * np.log10(sigma / 255) for sigma in (5, 10)]
+    assert [score.psnr for score in means(idle)] == pytest.approx(expected, abs=0.3)
 
 
 def test_a_level_that_is_no_noise_is_refused():

@@ -48,7 +48,7 @@ def _digest(tensors: dict[str, Tensor], values: str) -> str:
 def write(folder: Path, step: int, checkpoint: Checkpoint) -> Path:
     """Write the checkpoint of a step atomically, and delete all but the newest two."""
     folder.mkdir(parents=True, exist_ok=True)
-    tensors = {k: t.detach().cpu().contiguous().clone() for k, t in checkpoint.tensors.items()}
+    tensors = {k: t.cpu().contiguous() for k, t in checkpoint.tensors.items()}
     values = json.dumps(checkpoint.values)
     path = folder / f"step-{step:09d}.safetensors"
     partial = path.with_suffix(".partial")

@@ -99,7 +99,7 @@ class State:
             held.copy_(current)
 
     def to_checkpoint(self) -> Checkpoint:
-        """Return everything that the next step depends on."""
+        """Return a copy of everything that the next step depends on."""
         tensors = {f"network.{name}": t for name, t in self.network.state_dict().items()}
         if self.average is not None:
             tensors |= {f"average.{name}": t for name, t in self.average.state_dict().items()}
@@ -107,7 +107,7 @@ class State:
             tensors |= {f"optimizer.{index}.{name}": t for name, t in moments.items()}
         tensors["random.torch"] = torch.get_rng_state()
         return Checkpoint(
-            tensors,
+            {name: tensor.detach().clone() for name, tensor in tensors.items()},
             {
                 "step": self.step,
                 "samples": self.samples,
@@ -148,5 +148,5 @@ class State:
 def _laid_out_like(weights: Tensor, moment: Tensor) -> Tensor:
     """Lay out a moment in memory as its weights: the fused optimiser walks both as they lie."""
     if moment.shape != weights.shape:
-        return moment
+        return moment.clone()
     return torch.empty_like(weights, requires_grad=False).copy_(moment)

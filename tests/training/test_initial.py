@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+import normeq
+from normeq.errors import WeightsError
+from normeq.training.initial import initial_network
+from normeq.training.recipe import Network
+
+VARIANTS = ("scale-equiv", "norm-equiv", "norm-equiv-residual", "norm-equiv-wrapped")
+SIZE = {"widths": (4, 6), "blocks": 1}
+
+
+def described(variant: str, **fields) -> Network:
+    return Network(architecture="unet", variant=variant, size=SIZE, **fields)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_a_non_blind_network_begins_as_the_blind_one_it_starts_from(tmp_path, variant):
+    path = tmp_path / "blind.safetensors"
+    blind = initial_network(described(variant))
+    normeq.save(blind, path, {})
+    told = initial_network(described(variant, blind=False, init=str(path)))
+    image = torch.rand(2, 1, 16, 16)
+    torch.testing.assert_close(told(image, 0.3), blind(image))
+    told(image, 0.3).square().sum().backward()
+    [first] = [p for name, p in told.named_parameters() if "head" in name and p.ndim == 4]
+    assert first.grad is not None
+    assert first.grad[:, -1].abs().max() > 0
+
+
+def test_the_same_network_starts_where_the_other_ended(tmp_path):
+    path = tmp_path / "net.safetensors"
+    net = initial_network(described("norm-equiv"))
+    normeq.save(net, path, {})
+    again = initial_network(described("norm-equiv", init=str(path)))
+    for one, other in zip(net.parameters(), again.parameters(), strict=True):
+        assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"size": {"widths": (4, 6), "blocks": 2}}, "holds another network"),
+        ({"size": {"widths": (4, 8), "blocks": 1}}, "has shape"),
+        ({"size": {"widths": (2, 6), "blocks": 1}}, "has shape"),
+    ],
+)
+def test_weights_of_another_network_are_refused(tmp_path, fields, sentence):
+    path = tmp_path / "net.safetensors"
+    normeq.save(initial_network(described("norm-equiv")), path, {})
+    wanted = described("norm-equiv", init=str(path)).model_copy(update=fields)
+    with pytest.raises(WeightsError, match=sentence):
+        initial_network(wanted)

@@ -1,0 +1,207 @@
+from __future__ import annotations
+
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from training.photographs import SHORT, short_recipe, write_photographs
+from typer.testing import CliRunner
+
+import normeq
+from normeq.cli import app
+from normeq.errors import FileError, InputError, UsageError
+from normeq.training import checkpoint
+from normeq.training.data import Patches
+from normeq.training.log import read_table
+from normeq.training.loop import DivergedError, train
+
+
+@pytest.fixture(scope="module")
+def photographs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_photographs(tmp_path_factory.mktemp("data") / "photographs")
+
+
+@pytest.fixture(scope="module")
+def finished(photographs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a run that was never interrupted."""
+    out = tmp_path_factory.mktemp("finished") / "run"
+    train(short_recipe(), photographs, out, validation=photographs)
+    return out
+
+
+def command(photographs: Path, out: Path, *more: str) -> list[str]:
+    overrides = [word for field in SHORT for word in ("--set", field)]
+    folders = ["--data", str(photographs), "--validation", str(photographs), "--out", str(out)]
+    return ["train", "tiny", *folders, *overrides, *more]
+
+
+def assert_same_run(one: Path, other: Path, tolerance: float = 0.0) -> None:
+    ours, theirs = (checkpoint.newest(run / "checkpoints") for run in (one, other))
+    assert ours.values["step"] == theirs.values["step"]
+    assert ours.tensors.keys() == theirs.tensors.keys()
+    for name, tensor in ours.tensors.items():
+        torch.testing.assert_close(tensor, theirs.tensors[name], rtol=0, atol=tolerance)
+
+
+def test_a_run_leaves_weights_logs_a_curve_and_its_recipe(finished):
+    names = {path.name for path in finished.iterdir()}
+    assert names == {
+        "best.safetensors",
+        "checkpoints",
+        "curve.png",
+        "last.safetensors",
+        "recipe.json",
+        "tensorboard",
+        "training.csv",
+        "validation.csv",
+    }
+    assert [row["step"] for row in read_table(finished / "training.csv")] == [3, 4, 6, 8, 9, 12]
+    validations = read_table(finished / "validation.csv")
+    assert [row["step"] for row in validations] == [6, 12]
+    card = normeq.load(finished / "last.safetensors").card
+    assert (card["steps"], card["samples"]) == (12, 48)
+    assert card["validation_psnr"] == {"25": round(validations[-1]["psnr_25"], 3)}
+    assert card["recipe"] == json.loads((finished / "recipe.json").read_text())
+    best = normeq.load(finished / "best.safetensors").card["validation_psnr"]["25"]
+    assert best == round(max(row["psnr"] for row in validations), 3)
+
+
+def test_training_learns_to_denoise(photographs, tmp_path):
+    recipe = short_recipe("optimization.steps=150", "validation.every=75", "log_every=10")
+    report = train(recipe, photographs, tmp_path / "run", validation=photographs)
+    noisy = -20 * math.log10(25 / 255)
+    assert report.best is not None
+    assert report.best > noisy + 2
+    assert (report.steps, report.samples) == (150, 600)
+
+
+def test_a_run_killed_at_any_moment_ends_as_if_it_never_was(photographs, finished, tmp_path):
+    out = tmp_path / "run"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "normeq", *command(photographs, out)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    while not checkpoint.stored(out / "checkpoints"):
+        assert process.poll() is None, "the run ended before its first checkpoint"
+        time.sleep(0.001)
+    os.kill(process.pid, signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    train(short_recipe(), photographs, out, validation=photographs, resume=True)
+    assert_same_run(out, finished)
+    assert read_table(out / "validation.csv") == read_table(finished / "validation.csv")
+
+
+@pytest.mark.parametrize("damage", [b"", None])
+def test_a_damaged_newest_checkpoint_costs_only_the_steps_since_the_one_before(
+    photographs, finished, tmp_path, damage
+):
+    out = tmp_path / "run"
+    train(short_recipe(), photographs, out, validation=photographs)
+    newest = checkpoint.stored(out / "checkpoints")[0]
+    content = bytearray(newest.read_bytes())
+    content[-1] ^= 1
+    newest.write_bytes(content if damage is None else damage)
+    with pytest.warns(UserWarning, match="Falling back to the one before"):
+        report = train(short_recipe(), photographs, out, validation=photographs, resume=True)
+    assert report.steps == 4
+    assert_same_run(out, finished)
+
+
+def test_two_processes_share_a_batch_and_end_with_the_weights_of_one(photographs, tmp_path):
+    double = "optimization.dtype=float64"
+    train(short_recipe(double), photographs, tmp_path / "one", validation=photographs)
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    words = command(photographs, tmp_path / "two", "--set", double)
+    finished = subprocess.run(
+        [sys.executable, *launcher, "-m", "normeq", *words],
+        env=os.environ | {"ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert finished.returncode == 0, finished.stderr
+    assert "processes: 2" in finished.stdout
+    assert_same_run(tmp_path / "one", tmp_path / "two", tolerance=1e-9)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_polite_stop_keeps_the_last_step(photographs, finished, tmp_path, number, monkeypatch):
+    sample = Patches.sample
+
+    def interrupting(self: Patches, index: int):
+        if index == 20:
+            os.kill(os.getpid(), number)
+        return sample(self, index)
+
+    out = tmp_path / "run"
+    with monkeypatch.context() as interrupted:
+        interrupted.setattr(Patches, "sample", interrupting)
+        result = CliRunner().invoke(app, command(photographs, out))
+    assert result.exit_code == 130, result.output
+    step = checkpoint.newest(out / "checkpoints").values["step"]
+    assert f"stopped after step {step}; continue with --resume" in result.stderr
+    assert step < 12
+    assert CliRunner().invoke(app, command(photographs, out, "--resume")).exit_code == 0
+    assert_same_run(out, finished)
+
+
+def test_a_finished_run_may_be_prolonged(photographs, tmp_path):
+    constant = "optimization.schedule=constant"
+    longer = [constant, "optimization.steps=20", "optimization.decay_steps=8"]
+    train(short_recipe(constant), photographs, tmp_path / "run")
+    report = train(short_recipe(*longer), photographs, tmp_path / "run", resume=True)
+    assert report.steps == 8
+    train(short_recipe(*longer), photographs, tmp_path / "whole")
+    assert_same_run(tmp_path / "run", tmp_path / "whole")
+
+
+def test_a_larger_batch_continues_with_fresh_samples(photographs, tmp_path, monkeypatch):
+    train(short_recipe(), photographs, tmp_path / "run")
+    drawn = []
+    sample = Patches.sample
+
+    def recording(self: Patches, index: int):
+        drawn.append(index)
+        return sample(self, index)
+
+    monkeypatch.setattr(Patches, "sample", recording)
+    larger = short_recipe("optimization.steps=14", "optimization.batch=8")
+    train(larger, photographs, tmp_path / "run", resume=True)
+    assert drawn == list(range(48, 64))
+
+
+def test_a_run_that_diverges_stops_and_keeps_its_last_good_checkpoint(
+    photographs, tmp_path, monkeypatch
+):
+    batch = Patches.batch
+
+    def poisoned(self: Patches, first: int, count: int):
+        made = batch(self, first, count)
+        if first == 40:  # step 10 of batches of four
+            made.noisy[0, 0, 0, 0] = math.nan
+        return made
+
+    monkeypatch.setattr(Patches, "batch", poisoned)
+    with pytest.raises(DivergedError, match=r"diverged before step 12 .*lower"):
+        train(short_recipe(), photographs, tmp_path / "run")
+    kept = checkpoint.newest(tmp_path / "run" / "checkpoints")
+    assert kept.values["step"] == 8
+    assert all(t.isfinite().all() for t in kept.part("network").values())
+
+
+def test_mistakes_are_told_before_any_work(photographs, finished, tmp_path):
+    with pytest.raises(UsageError, match="holds a run already; continue it with --resume"):
+        train(short_recipe(), photographs, finished)
+    with pytest.raises(FileError, match="no checkpoint to resume"):
+        train(short_recipe(), photographs, tmp_path / "new", resume=True)
+    with pytest.raises(InputError, match="holds no image to use"):
+        train(short_recipe("data.patch=65"), photographs, tmp_path / "new")
+    assert not (tmp_path / "new").exists()

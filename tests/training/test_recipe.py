@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import pytest
+
+import normeq
+from normeq.errors import FileError, UsageError
+from normeq.training import load_recipe, shipped_recipes
+
+# The paper's table of training parameters: batch, patch, loss, halved or not, iterations.
+PAPER = {
+    ("drunet", "ordinary"): (16, 128, "l1", "halve", 800_000),
+    ("drunet", "scale-equiv"): (16, 128, "l1", "halve", 800_000),
+    ("drunet", "norm-equiv"): (16, 128, "mse", "constant", 1_800_000),
+    ("fdncnn", "ordinary"): (128, 70, "l1", "constant", 500_000),
+    ("fdncnn", "scale-equiv"): (128, 70, "l1", "constant", 500_000),
+    ("fdncnn", "norm-equiv"): (128, 70, "mse", "constant", 900_000),
+}
+
+
+@pytest.mark.parametrize("blind", [True, False])
+@pytest.mark.parametrize(("architecture", "variant"), PAPER)
+def test_the_papers_recipes_hold_its_table(architecture, variant, blind):
+    suffix = "blind" if blind else "nonblind"
+    recipe = load_recipe(f"paper-{architecture}-{variant}-{suffix}")
+    settings = recipe.optimization
+    batch, patch, loss, schedule, steps = PAPER[architecture, variant]
+    assert (settings.batch, recipe.data.patch, settings.loss) == (batch, patch, loss)
+    assert (settings.schedule, settings.steps) == (schedule, steps)
+    assert (settings.learning_rate, settings.halve_every) == (1e-4, 100_000)
+    assert (settings.warmup, settings.decay_steps) == (0, 0)
+    assert (settings.clip, settings.ema) == (None, None)
+    assert recipe.data.sigma_range == ((25, 25) if blind else (1, 50))
+    network = recipe.network
+    assert (network.architecture, network.variant, network.blind) == (architecture, variant, blind)
+
+
+@pytest.mark.parametrize("name", shipped_recipes())
+def test_every_shipped_recipe_is_valid_and_describes_itself(name):
+    recipe = load_recipe(name)
+    assert recipe.description
+    assert recipe.network.architecture in normeq.models.names()
+
+
+def test_twins_differ_in_their_variant_alone():
+    twins = [load_recipe(name) for name in shipped_recipes() if name.startswith("twin-")]
+    assert len({twin.network.variant for twin in twins}) == len(twins) == 5
+    common = [
+        twin.model_dump(exclude={"description": True, "network": {"variant"}}) for twin in twins
+    ]
+    assert all(one == common[0] for one in common)
+
+
+def test_the_two_default_models_are_one_network_with_and_without_a_noise_map():
+    blind, told = (load_recipe(name).network for name in ("default", "default-sigma"))
+    assert blind.blind
+    assert not told.blind
+    assert told.model_dump(exclude={"blind", "init"}) == blind.model_dump(exclude={"blind", "init"})
+
+
+@pytest.mark.parametrize(
+    ("override", "sentence"),
+    [
+        ("optimization.stps=3", "unknown field 'optimization.stps'; allowed here: steps, batch"),
+        ("steps=3", "unknown field 'steps'; allowed here: description, seed, network"),
+        ("network.variant=equal", "'network.variant' is 'equal'; input should be 'ordinary'"),
+        ("optimization.loss=l3", "'optimization.loss' is 'l3'; input should be 'l1' or 'mse'"),
+        ("optimization.steps=0", "'optimization.steps' is 0"),
+        ("optimization.warmup=5000", "warmup 5000 and decay_steps 0 do not fit into 100 steps"),
+        ("data.sigma=-1", "'data.sigma' is -1; input should be greater than 0"),
+        ("data.sigma=[9, 2]", "the lowest level 9.0 is above the highest, 2.0"),
+        ("data.patch", "'data.patch' is not of the form key=value"),
+        ("seed.deep.er=1", "'seed'; input should be a valid integer"),
+        ("description.x=1", "'description' is no section"),
+    ],
+)
+def test_a_mistake_gets_a_sentence_with_the_field_and_the_way_out(override, sentence):
+    with pytest.raises(UsageError) as caught:
+        load_recipe("tiny", [override])
+    assert sentence in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_overrides_are_written_as_in_toml_with_or_without_quotes():
+    recipe = load_recipe(
+        "tiny",
+        ["network.init='a b.safetensors'", "data.noise=laplace", "data.sigma=[1, 2]", "seed=9"],
+    )
+    assert recipe.network.init == "a b.safetensors"
+    assert (recipe.data.noise, recipe.data.sigma_range, recipe.seed) == ("laplace", (1, 2), 9)
+
+
+def test_recipes_are_found_by_path_and_their_faults_named(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text(shipped_recipes()["tiny"].read_text())
+    assert load_recipe(path) == load_recipe("tiny")
+    path.write_text("[network")
+    with pytest.raises(FileError, match="is not valid TOML"):
+        load_recipe(path)
+    path.write_text("[data]\npatch = 8\nsigma = 5")
+    with pytest.raises(UsageError, match="lacks the field 'network'"):
+        load_recipe(path)
+    with pytest.raises(FileError, match=r"neither a readable file nor one of .* default"):
+        load_recipe("absent")

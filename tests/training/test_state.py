@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from accelerate import Accelerator
+from training.photographs import short_recipe
+
+from normeq.errors import UsageError
+from normeq.training.data import Batch
+from normeq.training.recipe import Optimization
+from normeq.training.state import State, reconstruction_loss
+
+
+def batch_of(size: int = 4) -> Batch:
+    clean = torch.rand(size, 1, 32, 32)
+    sigma = torch.linspace(0.1, 0.4, size)
+    return Batch(clean + sigma.view(-1, 1, 1, 1) * torch.randn_like(clean), clean, sigma)
+
+
+def settings(**fields) -> Optimization:
+    return Optimization(steps=1, batch=1, learning_rate=1.0, **fields)
+
+
+def test_losses_are_means_and_balance_divides_by_the_level():
+    batch = Batch(torch.zeros(2, 1, 1, 2), torch.zeros(2, 1, 1, 2), torch.tensor([0.1, 0.5]))
+    output = torch.tensor([[[[1.0, 3.0]]], [[[-2.0, 2.0]]]])
+    assert reconstruction_loss(output, batch, settings(loss="l1")) == 2.0
+    assert reconstruction_loss(output, batch, settings(loss="mse")) == 4.5
+    assert reconstruction_loss(output, batch, settings(balance=True)) == pytest.approx(29.0)
+
+
+@pytest.mark.parametrize("channels_last", ["true", "false"])
+@pytest.mark.parametrize("variant", ["norm-equiv", "norm-equiv-residual", "ordinary"])
+def test_a_restored_state_takes_the_very_same_steps(variant, channels_last):
+    recipe = short_recipe(
+        f"network.variant={variant}", f"optimization.channels_last={channels_last}"
+    )
+    state = State(recipe, Accelerator())
+    batches = [batch_of() for _ in range(6)]
+    for batch in batches[:3]:
+        state.update(batch)
+    restored = State(recipe, Accelerator())
+    restored.restore(state.to_checkpoint())
+    for batch in batches[3:]:
+        state.update(batch)
+        restored.update(batch)
+    ours, theirs = state.to_checkpoint(), restored.to_checkpoint()
+    assert ours.values == theirs.values
+    for name, tensor in ours.tensors.items():
+        assert torch.equal(tensor, theirs.tensors[name]), name
+
+
+def test_the_layout_in_memory_does_not_change_what_is_computed():
+    states = [
+        State(short_recipe(f"optimization.channels_last={on}", DOUBLE), Accelerator())
+        for on in ("true", "false")
+    ]
+    for batch in [batch_of() for _ in range(3)]:
+        for state in states:
+            state.update(state.on_device(batch))
+    for one, other in zip(*(state.network.parameters() for state in states), strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-9)
+
+
+DOUBLE = "optimization.dtype=float64"
+
+
+def test_the_step_is_that_of_adam_on_the_clipped_gradient():
+    recipe = short_recipe(
+        "optimization.clip=1e-3", "optimization.warmup=0", "optimization.schedule=constant", DOUBLE
+    )
+    state, reference = (State(recipe, Accelerator()) for _ in range(2))
+    adam = torch.optim.Adam(reference.network.parameters(), lr=2e-3, betas=(0.9, 0.99))
+    for batch in [state.on_device(batch_of()) for _ in range(3)]:
+        _, norm = state.update(batch)
+        loss = ((reference.network(batch.noisy) - batch.clean) ** 2).mean((1, 2, 3)) / batch.sigma
+        adam.zero_grad()
+        loss.mean().backward()
+        gradients = [p.grad for p in reference.network.parameters()]
+        length = torch.cat([g.flatten() for g in gradients]).norm()
+        torch.testing.assert_close(norm, length)
+        for gradient in gradients:
+            gradient.mul_(1e-3 / length)
+        adam.step()
+    for one, other in zip(state.network.parameters(), reference.network.parameters(), strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-6)
+
+
+def test_the_average_follows_the_weights_and_is_what_is_judged():
+    state = State(short_recipe("optimization.ema=0.5"), Accelerator())
+    expected = [p.detach().clone() for p in state.network.parameters()]
+    for step in range(4):
+        state.update(batch_of())
+        decay = min(0.5, (1 + step) / (10 + step))
+        for mean, p in zip(expected, state.network.parameters(), strict=True):
+            mean.mul_(decay).add_(p.detach(), alpha=1 - decay)
+    assert state.judged is state.average
+    for mean, p in zip(expected, state.judged.parameters(), strict=True):
+        torch.testing.assert_close(p, mean)
+
+
+def test_averaging_may_begin_late_and_end_early():
+    without = short_recipe().model_copy(
+        update={"optimization": short_recipe().optimization.model_copy(update={"ema": None})}
+    )
+    state = State(without, Accelerator())
+    assert state.judged is state.network
+    state.update(batch_of())
+    late = State(short_recipe(), Accelerator())
+    late.restore(state.to_checkpoint())
+    for one, other in zip(late.judged.parameters(), state.network.parameters(), strict=True):
+        assert torch.equal(one, other)
+    early = State(without, Accelerator())
+    early.restore(late.to_checkpoint())
+    assert early.step == 1
+
+
+def test_another_network_cannot_be_resumed():
+    state = State(short_recipe(), Accelerator())
+    other = State(short_recipe("network.size.blocks=2"), Accelerator())
+    with pytest.raises(UsageError, match="resume with the same network"):
+        other.restore(state.to_checkpoint())
