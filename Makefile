@@ -8,7 +8,7 @@ STAMP := $(VENV)/.installed
 .PHONY: test lint demo format clean
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -n 2 -q
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -q
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support import tiny
+from typer.testing import CliRunner
+
+import normeq
+from normeq.cli import app
+
+FACTORIES = """
+import torch, normeq
+def ordinary():
+    return torch.nn.Conv2d(1, 1, 3, padding=1)
+def with_sigma():
+    return normeq.create("unet", "norm-equiv", blind=False, widths=(4, 6), blocks=1)
+def function():
+    return abs
+def needs_arguments(size):
+    return None
+"""
+
+
+@pytest.fixture
+def factories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    name = f"factories_{tmp_path.name.replace('-', '_')}"
+    (tmp_path / f"{name}.py").write_text(FACTORIES)
+    monkeypatch.chdir(tmp_path)
+    return name
+
+
+@pytest.mark.parametrize(
+    ("variant", "verdict"),
+    [
+        ("ordinary", "not equivariant"),
+        ("scale-equiv", "scale-equivariant only"),
+        ("norm-equiv", "normalization-equivariant"),
+        ("norm-equiv-residual", "normalization-equivariant"),
+        ("norm-equiv-wrapped", "normalization-equivariant"),
+    ],
+)
+def test_a_weights_file(variant: str, verdict: str, tmp_path: Path) -> None:
+    path = tmp_path / "net.safetensors"
+    normeq.save(tiny("unet", variant), path, {})
+    result = CliRunner().invoke(app, ["check", str(path)])
+    assert result.exit_code == 0
+    assert result.stdout.splitlines()[-1] == f"{path} is {verdict}."
+    assert len(result.stdout.splitlines()) == 8  # heading, three images in two precisions, verdict
+
+
+@pytest.mark.parametrize(
+    ("factory", "verdict"),
+    [
+        ("ordinary", "not equivariant"),
+        ("with_sigma", "normalization-equivariant"),
+        ("function", "scale-equivariant only"),
+    ],
+)
+def test_a_factory_of_the_user(factory: str, verdict: str, factories: str) -> None:
+    result = CliRunner().invoke(app, ["check", f"{factories}:{factory}"])
+    assert result.exit_code == 0
+    assert f" is {verdict}." in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("model", "code", "sentence"),
+    [
+        ("nothing.safetensors", 1, "there is no weights file nothing.safetensors"),
+        ("{factories}:missing", 2, "cannot be imported"),
+        ("{factories}:needs_arguments", 2, "could not be called without arguments"),
+        ("no_such_module:net", 2, "cannot be imported"),
+    ],
+)
+def test_mistakes_are_sentences(model: str, code: int, sentence: str, factories: str) -> None:
+    result = CliRunner().invoke(app, ["check", model.format(factories=factories)])
+    assert result.exit_code == code
+    assert result.stderr.startswith("normeq: ")
+    assert sentence in result.stderr
+    assert len(result.stderr.splitlines()) == 1

@@ -1,0 +1,107 @@
+"""What users install: the wheel and the sdist, in an environment of their own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import time
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "normeq"
+DATA = ["py.typed", *(str(p.relative_to(SOURCE)) for p in SOURCE.rglob("*.toml"))]
+DATA += [str(p.relative_to(SOURCE)) for p in SOURCE.rglob("*.safetensors")]
+
+pytestmark = pytest.mark.xdist_group("package")  # one build for all tests of this module
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("dist")
+    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder), str(ROOT)]
+    subprocess.run(command, check=True, capture_output=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def python(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A fresh environment with the wheel, which borrows nothing but the dependencies."""
+    folder = tmp_path_factory.mktemp("clean")
+    venv.create(folder, with_pip=True)
+    python = folder / "bin" / "python"
+    (wheel,) = built.glob("*.whl")
+    subprocess.run(
+        [python, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", wheel],
+        check=True,
+        capture_output=True,
+    )
+    # A folder named in a .pth file is searched, but its own .pth files, such as that of an
+    # editable normeq, are not followed.
+    (site_packages,) = folder.glob("lib/python*/site-packages")
+    (site_packages / "dependencies.pth").write_text(sysconfig.get_path("purelib"))
+    return python
+
+
+def run(python: Path, code: str, folder: Path) -> str:
+    done = subprocess.run(
+        [python, "-c", code], capture_output=True, text=True, cwd=folder, check=True
+    )
+    return done.stdout.strip()
+
+
+def test_the_wheel_holds_weights_recipes_and_types(built: Path) -> None:
+    (wheel,) = built.glob("*.whl")
+    names = set(zipfile.ZipFile(wheel).namelist())
+    assert any(name.endswith(".toml") for name in DATA)
+    assert {f"normeq/{name}" for name in DATA} <= names
+    assert not [name for name in names if not name.startswith(("normeq/", "normeq-"))]
+
+
+def test_the_sdist_can_be_built_and_tested_from(built: Path) -> None:
+    (sdist,) = built.glob("*.tar.gz")
+    names = {name.partition("/")[2] for name in tarfile.open(sdist).getnames()}
+    wanted = {"pyproject.toml", "README.md", "LICENSE", "tests/conftest.py", "constraints.txt"}
+    assert wanted | {f"src/normeq/{name}" for name in DATA} <= names
+    assert not [name for name in names if name.startswith(("runs", ".venv"))]
+
+
+def test_the_installed_package_works_by_itself(python: Path, tmp_path: Path) -> None:
+    code = "import normeq, torch; print(normeq.__file__, normeq.create('unet').stride)"
+    path, stride = run(python, code, tmp_path).split()
+    assert str(python.parents[1]) in path
+    assert stride == "8"
+    help_text = subprocess.run(
+        [python, "-m", "normeq", "--help"], capture_output=True, text=True, check=True
+    ).stdout
+    assert "check" in help_text
+
+
+def test_importing_normeq_costs_next_to_nothing(python: Path, tmp_path: Path) -> None:
+    code = "import sys, normeq; print([m for m in ('torch', 'numpy', 'zarr') if m in sys.modules])"
+    assert run(python, code, tmp_path) == "[]"
+
+    def seconds(code: str) -> float:
+        start = time.perf_counter()
+        run(python, code, tmp_path)
+        return time.perf_counter() - start
+
+    assert min(seconds("import normeq") for _ in range(3)) <= seconds("import torch") + 0.2
+
+
+@pytest.mark.slow
+def test_every_dependency_is_declared(built: Path, tmp_path: Path) -> None:
+    venv.create(tmp_path / "fresh", with_pip=True)
+    python = tmp_path / "fresh" / "bin" / "python"
+    (wheel,) = built.glob("*.whl")
+    constraints = ROOT / "constraints.txt"
+    subprocess.run(
+        [python, "-m", "pip", "install", "--quiet", "--constraint", constraints, wheel], check=True
+    )
+    code = "import normeq; print([getattr(normeq, name) is not None for name in normeq.__all__])"
+    assert "False" not in run(python, code, tmp_path)
