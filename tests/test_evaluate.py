@@ -6,7 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from skimage import data
+from support import tiny
 from typer.testing import CliRunner
 
 import normeq
@@ -71,13 +73,21 @@ def test_a_level_that_is_no_noise_is_refused():
         list(evaluate(lambda noisy, sigma: noisy, FOLDER, [-5]))
 
 
+@pytest.mark.parametrize("variant", ["ordinary", "scale-equiv", "norm-equiv-residual"])
+@pytest.mark.parametrize("channels", [1, 3])
 @pytest.mark.parametrize("blind", [True, False])
-def test_networks_are_told_the_level_if_they_take_it(tmp_path, blind):
-    net = normeq.create("fdncnn", "norm-equiv", blind=blind, width=4, depth=3)
+def test_networks_see_black_at_0_and_white_at_1_and_the_level_if_they_take_it(
+    tmp_path, variant, channels, blind
+):
+    net = tiny("unet", variant, blind=blind, channels=channels)
     normeq.save(net, tmp_path / "net.safetensors", {})
-    denoiser, channels = image_denoiser(str(tmp_path / "net.safetensors"))
-    assert channels == 1
-    assert denoiser(np.zeros((1, 8, 9), np.float32), 0.1).shape == (1, 8, 9)
+    denoiser, told = image_denoiser(str(tmp_path / "net.safetensors"))
+    noisy = np.random.default_rng(0).random((channels, 13, 18), np.float32)
+    with torch.no_grad():
+        batch = torch.from_numpy(noisy)[None]
+        expected = (net(batch) if blind else net(batch, 0.1))[0].numpy()
+    assert told == channels
+    np.testing.assert_allclose(denoiser(noisy, 0.1), expected, atol=1e-5)
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from normeq import noise
+from normeq.arrays import denoise
 from normeq.denoisers import resolve
 from normeq.errors import UsageError
 from normeq.folders import Folder, to_unit
@@ -82,20 +83,27 @@ def evaluate(
 
 
 def image_denoiser(name: str) -> tuple[ImageDenoiser, int]:
-    """Return what a name stands for (see `normeq.denoisers.resolve`), and its channels."""
+    """Return what a name stands for (see `normeq.denoisers.resolve`), and its channels.
+
+    Gray images go the way of `normeq.denoise`, with black and white as the value range; a network
+    for colour, which sees all channels at once, is called directly.
+    """
     model = resolve(name)
-    network = isinstance(model, torch.nn.Module)
-    blind = getattr(model, "blind", network)
+    blind = getattr(model, "blind", isinstance(model, torch.nn.Module))
+    channels = getattr(model, "channels", 1)
 
-    def denoise(noisy: NDArray[np.float32], sigma: float) -> NDArray[Any]:
-        if not network:
-            return np.stack([model(p) if blind else model(p, sigma) for p in noisy])
-        with torch.inference_mode():
-            batch = torch.from_numpy(noisy)[None]
-            output: NDArray[Any] = (model(batch) if blind else model(batch, sigma))[0].numpy()
-            return output
+    def gray(noisy: NDArray[np.float32], sigma: float) -> NDArray[Any]:
+        level = None if blind else sigma
+        output: NDArray[Any] = denoise(noisy, level, model=model, value_range=(0.0, 1.0))
+        return output
 
-    return denoise, getattr(model, "channels", 1)
+    @torch.inference_mode()
+    def colour(noisy: NDArray[np.float32], sigma: float) -> NDArray[Any]:
+        batch = torch.from_numpy(noisy)[None]
+        output: torch.Tensor = model(batch) if blind else model(batch, sigma)
+        return output[0].numpy()
+
+    return gray if channels == 1 else colour, channels
 
 
 def means(scores: Sequence[Score]) -> list[Score]:
