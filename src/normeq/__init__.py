@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from normeq.equivariance import assert_equivariant, equivariance_error
     from normeq.errors import NormeqError
     from normeq.models import create, load, save
-    from normeq.nn import normalized
+    from normeq.nn import fold, normalized
     from normeq.noise import estimate_sigma
 
 __version__ = "0.1.0"
@@ -28,6 +28,7 @@ _HOME = {
     "denoise": "normeq.arrays",
     "equivariance_error": "normeq.equivariance",
     "estimate_sigma": "normeq.noise",
+    "fold": "normeq.nn",
     "load": "normeq.models",
     "normalized": "normeq.nn",
     "save": "normeq.models",
@@ -42,6 +43,7 @@ __all__ = [
     "denoise",
     "equivariance_error",
     "estimate_sigma",
+    "fold",
     "images",
     "load",
     "models",

@@ -9,6 +9,7 @@ from normeq.nn.affine import (
     constrain,
     init_spread_,
 )
+from normeq.nn.fold import fold, fuse
 from normeq.nn.normalized import Normalized, normalized
 from normeq.nn.padding import copy_pad, pad_to_multiple
 from normeq.nn.residual import AffineResidual
@@ -25,6 +26,8 @@ __all__ = [
     "ZeroSumConv2d",
     "constrain",
     "copy_pad",
+    "fold",
+    "fuse",
     "init_spread_",
     "normalized",
     "pad_to_multiple",

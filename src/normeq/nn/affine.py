@@ -169,14 +169,14 @@ def _refuse_lossy_geometry(layer: _ConvNd, total: float) -> None:
                 f"{layer.padding} overlaps or crops its kernels: only stride = kernel size "
                 "without padding or dilation can be constrained."
             )
-    elif total != 0 and layer.padding_mode == "zeros" and any(_conv_padding(layer)):
+    elif total != 0 and layer.padding_mode == "zeros" and any(conv_padding(layer)):
         raise UsageError(
             f"{name} pads with zeros, which no kernel sum mends: use a padding_mode that copies "
             "('reflect', 'replicate' or 'circular')."
         )
 
 
-def _conv_padding(layer: _ConvNd) -> list[int]:
+def conv_padding(layer: _ConvNd) -> list[int]:
     """Amounts of padding before and after each axis, also where they were given by name."""
     amounts: list[int] = layer._reversed_padding_repeated_twice
     return amounts
@@ -237,7 +237,7 @@ class _CopyPaddedConv2d(nn.Conv2d):
 
     def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         mode: Any = self.padding_mode
-        padded = copy_pad(input, _conv_padding(self), mode)
+        padded = copy_pad(input, conv_padding(self), mode)
         return F.conv2d(padded, weight, bias, self.stride, 0, self.dilation, self.groups)
 
 

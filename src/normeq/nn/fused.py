@@ -1,0 +1,93 @@
+"""Sorting and padding in one and a half passes over memory, with an exact gradient.
+
+Sorting two channels ``a, b`` is an absolute value in other coordinates: with their mean
+``m = (a + b)/2`` and half their difference ``d = (b - a)/2``, ``min = m - |d|`` and
+``max = m + |d|``. The convolutions before and after absorb the change of coordinates
+(`give_means`, `take_means`), so that what is left of sort pooling changes half of the
+values, where ReLU changes all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from normeq.nn.padding import CopyMode, copy_pad, copy_pad_adjoint
+
+
+def give_means(weight: Tensor) -> Tensor:
+    """Turn a kernel that gives pairs into one that gives means, then half differences."""
+    first, second = weight[::2], weight[1::2]
+    return torch.cat((first + second, second - first)) / 2
+
+
+def take_means(weight: Tensor) -> Tensor:
+    """Turn a kernel that takes sorted pairs into one that takes means, then half differences."""
+    low, high = weight[:, ::2], weight[:, 1::2]
+    return torch.cat((low + high, high - low), 1)
+
+
+def sort_pad(x: Tensor, pads: Sequence[int], mode: CopyMode) -> Tensor:
+    """Sort pairs given as means and half differences, and pad.
+
+    Parameters
+    ----------
+    x
+        ``(N, 2·P, H, W)``: the means of P pairs, then half their differences.
+    pads, mode
+        See `copy_pad`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> x = torch.tensor([3.0, -1.0]).reshape(1, 2, 1, 1)  # the pair (4, 2)
+    >>> sort_pad(x, (0, 0, 0, 0), "reflect").flatten()  # the pair (2, 4)
+    tensor([3., 1.])
+    """
+    if torch.is_grad_enabled() and x.requires_grad and not torch.compiler.is_compiling():
+        out: Tensor = _SortPad.apply(x, tuple(pads), mode)[0]  # type: ignore[no-untyped-call]
+        return out
+    return _sort_pad(x, pads, mode)
+
+
+def _sort_pad(x: Tensor, pads: Sequence[int], mode: CopyMode) -> Tensor:
+    padded = copy_pad(x, pads, mode) if any(pads) else x.clone()
+    _differences(padded).abs_()
+    return padded
+
+
+def _differences(x: Tensor) -> Tensor:
+    return x[:, x.shape[1] // 2 :]
+
+
+class _SortPad(torch.autograd.Function):
+    """`sort_pad`, of which only the signs of the differences are kept for the gradient."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x: Tensor, pads: Sequence[int], mode: CopyMode) -> tuple[Tensor, Tensor]:
+        return _sort_pad(x, pads, mode), _differences(x).sgn()
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+        _, ctx.pads, ctx.mode = inputs
+        ctx.save_for_backward(output[1])
+        ctx.save_for_forward(output[1])
+        ctx.mark_non_differentiable(output[1])
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor, _: Any) -> tuple[Tensor, None, None]:
+        (signs,) = ctx.saved_tensors
+        grad = copy_pad_adjoint(grad, ctx.pads, ctx.mode)
+        _differences(grad).mul_(signs)
+        return grad, None, None
+
+    @staticmethod
+    def jvp(ctx: Any, tangent: Tensor, *_: Any) -> tuple[Tensor, None]:
+        (signs,) = ctx.saved_tensors
+        tangent = torch.cat((tangent[:, : signs.shape[1]], _differences(tangent) * signs), 1)
+        return copy_pad(tangent, ctx.pads, ctx.mode), None

@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+import torch
+from support import EVERY_NETWORK, describe, tiny
+from torch import Tensor, nn
+
+from normeq import assert_equivariant, fold
+from normeq.nn import AffineConv2d, AffineResidual, SortPool, constrain, fuse
+
+every_network = pytest.mark.parametrize("options", EVERY_NETWORK, ids=describe)
+
+
+def example(options: dict[str, Any]) -> tuple[nn.Module, tuple[Any, ...]]:
+    """Return a network and what it is called with, at a size that needs padding where it can."""
+    size = (20, 20) if options["name"] == "vgg8b" else (13, 19)
+    sigma = (torch.tensor([0.1, 0.3]),) if options.get("blind") is False else ()
+    return tiny(**options), (torch.rand(2, 1, *size), *sigma)
+
+
+@every_network
+def test_folded_networks_are_the_same_function(options: dict[str, Any]) -> None:
+    net, inputs = example(options)
+    folded = fold(net)
+    with torch.no_grad():
+        torch.testing.assert_close(folded(*inputs), net(*inputs), atol=1e-5, rtol=1e-5)
+    assert not any(parameter.requires_grad for parameter in folded.parameters())
+    assert not any("parametrizations" in name for name, _ in folded.named_modules())
+
+
+@every_network
+def test_folded_networks_look_the_same(options: dict[str, Any]) -> None:
+    net, _ = example(options)
+    folded = fold(net.train())
+    assert isinstance(folded, type(net))
+    assert not folded.training
+    assert net.training
+    names = "architecture", "variant", "equivariance", "config", "card", "blind", "channels"
+    for name in (*names, "stride", "receptive_field"):
+        if hasattr(net, name):
+            assert getattr(folded, name) == getattr(net, name)
+
+
+@every_network
+def test_fused_networks_have_the_same_gradients(options: dict[str, Any]) -> None:
+    net, inputs = example(options)
+    inputs = tuple(tensor.double() for tensor in inputs)
+    net = net.double()
+    expected = torch.autograd.grad(net(*inputs).square().sum(), list(net.parameters()))
+    fuse(net)(*inputs).square().sum().backward()
+    for parameter, gradient in zip(net.parameters(), expected, strict=True):
+        torch.testing.assert_close(parameter.grad, gradient)
+
+
+@pytest.mark.parametrize("make", [fold, fuse])
+@pytest.mark.parametrize("name", ["unet", "fdncnn"])
+def test_every_sort_and_branch_of_a_network_is_absorbed(name: str, make: Any) -> None:
+    fast = make(tiny(name))
+    assert not any(isinstance(module, SortPool) for module in fast.modules())
+
+
+def test_the_original_is_left_as_it_is() -> None:
+    net = tiny("unet")
+    x, state = torch.rand(1, 1, 8, 8), copy.deepcopy(net.state_dict())
+    before, random = net(x), torch.get_rng_state()
+    fold(net), fuse(net)
+    assert torch.equal(net(x), before)
+    assert torch.equal(torch.get_rng_state(), random)
+    assert net.state_dict().keys() == state.keys()
+    assert all(parameter.requires_grad for parameter in net.parameters())
+
+
+def test_fused_networks_follow_the_parameters_of_the_original() -> None:
+    net, x = tiny("unet"), torch.rand(1, 1, 8, 8)
+    fused = fuse(net)
+    with torch.no_grad():
+        for parameter in net.parameters():
+            parameter.mul_(1.1)
+    torch.testing.assert_close(fused(x), net(x), atol=1e-5, rtol=1e-5)
+    assert {id(p) for p in fused.parameters()} == {id(p) for p in net.parameters()}
+
+
+def test_folded_networks_stay_equivariant() -> None:
+    folded = fold(tiny("unet").double())
+    image = torch.rand(1, 1, 16, 16, dtype=torch.float64)
+    assert_equivariant(folded, image, "norm")
+
+
+def test_folded_networks_can_be_copied_and_moved() -> None:
+    folded, x = fold(tiny("unet")), torch.rand(1, 1, 8, 8)
+    double = copy.deepcopy(folded).double()
+    torch.testing.assert_close(double(x.double()).float(), folded(x), atol=1e-5, rtol=1e-5)
+    again = fold(folded)
+    torch.testing.assert_close(again(x), folded(x), atol=1e-5, rtol=1e-5)
+
+
+def test_folded_networks_can_be_exported() -> None:
+    folded, x = fold(tiny("unet")), torch.rand(1, 1, 8, 8)
+    exported = torch.export.export(folded, (x,)).module()
+    torch.testing.assert_close(exported(x), folded(x), atol=1e-5, rtol=1e-5)
+
+
+def test_the_gradient_of_a_folded_network_with_respect_to_its_input() -> None:
+    net = tiny("unet").double()
+    x = torch.rand(1, 1, 8, 8, dtype=torch.float64, requires_grad=True)
+    (expected,) = torch.autograd.grad(net(x).square().sum(), x)
+    (gradient,) = torch.autograd.grad(fold(net)(x).square().sum(), x)
+    torch.testing.assert_close(gradient, expected)
+
+
+class Odd(nn.Module):
+    """What users write: layers used twice, branches, an optional argument, a constrained layer."""
+
+    stride = 3
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = AffineConv2d(1, 6, 3, padding=1)
+        self.shared = constrain(nn.Conv2d(6, 6, 3, padding=1, padding_mode="circular", bias=False))
+        self.sort = SortPool()
+        self.residual = AffineResidual()
+        self.sort_in_threes = SortPool(3)
+        self.last = nn.Conv2d(6, 1, 3, padding=1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.sort(self.first(x))
+        x = self.shared(self.sort(self.shared(x)))
+        x = self.residual(x, self.shared(x))
+        x = self.residual(x, x)
+        y = self.sort(x)
+        x = self.residual(self.shared(y), self.last.weight.mean() * y)
+        x = self.shared(self.sort_in_threes(self.shared(x)))
+        return self.last(torch.relu(x)) + x.mean()
+
+
+class OddByArgument(Odd):
+    """Its graph depends on the call: only its parts can be traced."""
+
+    def forward(self, x: Tensor, double: bool = False) -> Tensor:
+        return super().forward(2 * x if double else x)
+
+
+@pytest.mark.parametrize("kind", [Odd, OddByArgument])
+@pytest.mark.parametrize("make", [fold, fuse])
+def test_any_network_can_be_made_faster(kind: type[Odd], make: Any) -> None:
+    net = kind().double()
+    x = torch.rand(2, 1, 7, 9, dtype=torch.float64)
+    fast = make(net)
+    torch.testing.assert_close(fast(x), net(x))
+    assert fast.stride == 3
+    if kind is OddByArgument:
+        torch.testing.assert_close(fast(x, double=True), net(x, double=True))
+
+
+def test_the_gradients_of_any_network() -> None:
+    net = Odd().double()
+    x = torch.rand(2, 1, 7, 9, dtype=torch.float64)
+    expected = torch.autograd.grad(net(x).square().sum(), list(net.parameters()))
+    fuse(net)(x).square().sum().backward()
+    for parameter, gradient in zip(net.parameters(), expected, strict=True):
+        torch.testing.assert_close(parameter.grad, gradient)
+
+
+@pytest.mark.parametrize("width", [1, 5, 6])
+@pytest.mark.parametrize("padding_mode", ["zeros", "reflect"])
+def test_pairs_between_any_two_convolutions(width: int, padding_mode: str) -> None:
+    net = nn.Sequential(
+        nn.Conv2d(1, width, 3, bias=False),
+        SortPool(),
+        nn.Conv2d(width, 2, 3, 2, 1, 2, bias=False, padding_mode=padding_mode),
+    ).double()
+    x = torch.rand(2, 1, 9, 11, dtype=torch.float64)
+    for fast in (fold(net), fuse(net)):
+        torch.testing.assert_close(fast(x), net(x))
