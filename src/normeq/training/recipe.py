@@ -43,6 +43,8 @@ class Data(_Section):
     noise: Literal["gaussian", "uniform", "laplace", "rayleigh"] = "gaussian"
     #: Noise level, or lowest and highest of a uniform draw, on the scale where white is 255.
     sigma: Positive | tuple[Positive, Positive]
+    #: For the card of the weights: which images the run is meant for, and their licence.
+    source: str = ""
 
     @field_validator("sigma")
     @classmethod

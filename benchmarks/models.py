@@ -1,0 +1,116 @@
+"""The scores of the shipped models, measured: docs/models.csv and the table of docs/models.md.
+
+    python benchmarks/models.py --test Set12=FOLDER --test BSD68=FOLDER
+    python benchmarks/models.py --test ... --ship default=runs/default/best.safetensors
+
+With ``--ship`` the weights of a run become a shipped model first: its card is that of the run,
+with the scores on the test sets added. The figures are those of ``normeq evaluate`` with the same
+folders, noise levels and seed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+from pathlib import Path
+
+from tqdm import tqdm
+
+import normeq
+from normeq.evaluate import Score, evaluate, image_denoiser, means
+from normeq.folders import Folder, read_folder
+from normeq.models import shipped
+
+SIGMAS = (15, 25, 50)
+ROOT = Path(__file__).parent.parent
+CSV, PAGE = ROOT / "docs" / "models.csv", ROOT / "docs" / "models.md"
+WEIGHTS = ROOT / "src" / "normeq" / "weights"
+BEGIN, END = "<!-- table: begin -->", "<!-- table: end -->"
+# Published figures (dB) at sigma 15, 25 and 50, to set ours beside.
+PUBLISHED = {
+    ("BM3D", "Set12"): (32.37, 29.97, 26.72),
+    ("BM3D", "BSD68"): (31.07, 28.57, 25.62),
+    ("FFDNet", "Set12"): (32.75, 30.43, 27.32),
+    ("FFDNet", "BSD68"): (31.63, 29.19, 26.29),
+}
+
+Scores = dict[str, list[Score]]
+
+
+def measure(model: str, tests: dict[str, Folder]) -> Scores:
+    """Return the mean scores of a model at every noise level, for each test set."""
+    denoiser, _ = image_denoiser(model)
+    scores = {}
+    for name, folder in tests.items():
+        steps = tqdm(
+            evaluate(denoiser, folder, SIGMAS),
+            total=len(SIGMAS) * len(folder.images),
+            desc=f"{model} on {name}",
+        )
+        scores[name] = means(list(steps))
+    return scores
+
+
+def ship(name: str, weights: str, tests: dict[str, Folder]) -> Scores:
+    """Make the weights of a run a model of the package, with its scores on the card."""
+    scores = measure(weights, tests)
+    net = normeq.load(weights)
+    psnr = {
+        test: {f"{s.sigma:g}": round(s.psnr, 2) for s in found} for test, found in scores.items()
+    }
+    normeq.save(net, WEIGHTS / f"{name}.safetensors", net.card | {"psnr": psnr})
+    return scores
+
+
+def write_csv(scores: dict[str, Scores]) -> None:
+    with CSV.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["model", "test_set", "sigma", "psnr", "ssim"])
+        for model, found in scores.items():
+            for test, levels in found.items():
+                for s in levels:
+                    row = [model, test, f"{s.sigma:g}", f"{s.psnr:.3f}", f"{s.ssim:.4f}"]
+                    writer.writerow(row)
+
+
+def table() -> str:
+    """Return the rows of the CSV file as a table, the published figures below them."""
+    with CSV.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    tests = list(dict.fromkeys(row["test_set"] for row in rows))
+    cells: dict[str, dict[str, list[str]]] = {}
+    for row in rows:
+        found = cells.setdefault(f"`{row['model']}`", {})
+        found.setdefault(row["test_set"], []).append(f"{float(row['psnr']):.2f}")
+    for (method, test), figures in PUBLISHED.items():
+        cells.setdefault(f"{method} (published)", {})[test] = [f"{x:.2f}" for x in figures]
+    lines = ["| model | " + " | ".join(tests) + " |", "|---" * (len(tests) + 1) + "|"]
+    for model, found in cells.items():
+        lines.append(f"| {model} | " + " | ".join(" / ".join(found[t]) for t in tests) + " |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--test", action="append", required=True, metavar="NAME=FOLDER")
+    parser.add_argument("--ship", action="append", default=[], metavar="MODEL=WEIGHTS")
+    options = parser.parse_args()
+    folders = dict(test.split("=", 1) for test in options.test)
+    tests = {name: read_folder(Path(folder), channels=1) for name, folder in folders.items()}
+    scores = {
+        name: ship(name, weights, tests)
+        for name, weights in (item.split("=", 1) for item in options.ship)
+    }
+    for name in shipped():
+        if name not in scores:
+            scores[name] = measure(name, tests)
+    write_csv(dict(sorted(scores.items())))
+    before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
+    after = rest.split(END)[1]
+    PAGE.write_text(f"{before}{BEGIN}\n{table()}\n{END}{after}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
