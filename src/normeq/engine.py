@@ -134,6 +134,21 @@ class Engine:
                 digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
         return digest.hexdigest()
 
+    def check_sigma(self, sigma: ArrayLike | None) -> None:
+        """Refuse a noise level that the denoiser does not take, or the lack of one it needs."""
+        if sigma is None:
+            if self.blind is False:
+                raise UsageError(
+                    f"{self.name} needs the noise level: pass sigma, in the units of the image "
+                    "(normeq.estimate_sigma estimates it)"
+                )
+            return
+        if self.blind:
+            raise UsageError(f"{self.name} is blind: leave sigma out, or use another model")
+        levels = np.asarray(sigma, dtype=np.float64)
+        if not np.isfinite(levels).all() or (levels < 0).any():
+            raise UsageError(f"sigma is {sigma}, but a noise level is a number from 0 up")
+
     # Units -----------------------------------------------------------------------------------
 
     def units(self, plane: Statistics, sigma: float | None, source: ImageSource) -> Units:
@@ -154,7 +169,7 @@ class Engine:
         """Choose tiles for an image: the whole plane if memory allows it."""
         height, width = source.height, source.width
         if self._net is None or self.halo is None:
-            return Plan((height, width), height, 1)
+            return Plan((height, width), height, 1)  # it sees whole planes
         limit = self._pixels_at_once()
         if self._tile is not None:
             tile = (min(self._tile, height), min(self._tile, width))
@@ -163,11 +178,9 @@ class Engine:
         else:
             tile = self._largest_tile(width, limit)
         row_bytes = width * source.samples * source.dtype.itemsize
-        rows = min(tile[0], max(self.stride, _BAND_BYTES // row_bytes))
-        if rows < height:
-            rows = max(1, rows // source.segment_rows) * source.segment_rows
+        rows = source.band_rows or min(tile[0], max(self.stride, _BAND_BYTES // row_bytes))
         if rows < height or tile != (height, width):
-            return Plan(tile, min(rows, height), 1)
+            return Plan(tile, rows, 1)
         return Plan(tile, height, max(1, limit // (height * width * source.samples)))
 
     def _largest_tile(self, width: int, limit: int) -> tuple[int, int]:

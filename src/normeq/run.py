@@ -60,23 +60,15 @@ class Run:
         self.nan = nan
         self.dtype = source.dtype if dtype is None else dtype
         self.clipped = 0
-        self.sigmas = self._checked_sigmas(sigma)
+        self.sigmas = self._sigma_of_frames(sigma)
         self.plan = engine.plan(source)
 
-    def _checked_sigmas(self, sigma: ArrayLike | None) -> NDArray[np.float64] | None:
+    def _sigma_of_frames(self, sigma: ArrayLike | None) -> NDArray[np.float64] | None:
         """Return the noise level of each frame, in stored units."""
+        self.engine.check_sigma(sigma)
         if sigma is None:
-            if self.engine.blind is False:
-                raise UsageError(
-                    f"{self.engine.name} needs the noise level: pass sigma, in the units of the "
-                    "image (normeq.estimate_sigma estimates it)"
-                )
             return None
-        if self.engine.blind:
-            raise UsageError(f"{self.engine.name} is blind: leave sigma out, or use another model")
         levels = np.asarray(sigma, dtype=np.float64)
-        if not np.isfinite(levels).all() or (levels < 0).any():
-            raise UsageError(f"sigma is {sigma}, but a noise level is a number from 0 up")
         try:
             return np.broadcast_to(levels, self.source.leading).ravel() / self.source.gain
         except ValueError as error:
@@ -105,11 +97,12 @@ class Run:
             log.info("%s: %d pixels clipped to the range of %s", what, self.clipped, self.dtype)
 
 
-def progress_bar(total: int, shown: bool) -> Any:
-    """Return a progress bar over pixels."""
+def progress_bar(total: int, shown: bool | None) -> Any:
+    """Return a progress bar over pixels; None shows it on a terminal only."""
     from tqdm import tqdm
 
-    return tqdm(total=total, disable=not shown, unit="pixel", unit_scale=True)
+    hidden = None if shown is None else not shown
+    return tqdm(total=total, disable=hidden, unit="pixel", unit_scale=True)
 
 
 @dataclass(frozen=True)

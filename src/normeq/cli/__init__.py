@@ -12,8 +12,11 @@ import typer
 from typer.core import TyperGroup
 
 from normeq.cli.check import check
+from normeq.cli.demo import demo
+from normeq.cli.denoise import denoise
 from normeq.cli.evaluate import evaluate
 from normeq.cli.import_weights import import_weights
+from normeq.cli.info import info
 from normeq.cli.reproduce import reproduce
 from normeq.cli.train import train
 from normeq.errors import NormeqError
@@ -38,8 +41,11 @@ app = typer.Typer(
     help="Denoise images in their own units, and build, check and train equivariant networks.",
 )
 app.command()(check)
+app.command()(demo)
+app.command()(denoise)
 app.command()(evaluate)
 app.command()(import_weights)
+app.command()(info)
 app.command()(reproduce)
 app.command()(train)
 

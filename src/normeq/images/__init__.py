@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from normeq import memory
 from normeq.errors import FileError, InputError, UsageError
 from normeq.images.source import Band, ImageFile
 
-__all__ = ["FORMATS", "Band", "ImageFile", "format_of", "open_image", "read", "write"]
+__all__ = ["FORMATS", "MAX_PIXELS", "Band", "ImageFile", "format_of", "open_image", "read", "write"]
 
 # Extensions of each format, and the extension that its denoised copies get, if another.
 FORMATS = {
@@ -27,7 +28,7 @@ FORMATS = {
     "zarr": (".zarr",),
     "fits": (".fits", ".fit", ".fts"),
 }
-_DEFAULT_MAX_PIXELS = 10**11
+MAX_PIXELS = 10**11
 
 
 def format_of(path: Path) -> str | None:
@@ -46,7 +47,7 @@ def format_of(path: Path) -> str | None:
 def open_image(
     path: str | os.PathLike[str],
     axes: str | None = None,
-    max_pixels: int = _DEFAULT_MAX_PIXELS,
+    max_pixels: int = MAX_PIXELS,
 ) -> ImageFile:
     """Open an image; only its header is read.
 
@@ -104,6 +105,12 @@ def _check_size(source: ImageFile, max_pixels: int) -> None:
         raise InputError(
             f"{source.path}: has {source.pixels} pixels, more than the {max_pixels} allowed: "
             "raise --max-pixels if that is right"
+        )
+    needed = 3 * source.pixels * source.dtype.itemsize  # encoded, decoded, and a copy
+    if not source.streams and needed > memory.available():
+        raise InputError(
+            f"{source.path}: needs {needed / 2**30:.1f} GB of memory to be decoded, more than "
+            "there is; save it as TIFF or Zarr, which are read in parts"
         )
 
 

@@ -94,9 +94,9 @@ class ImageSource(ABC):
         return self.frames * (self.samples - self.alpha)
 
     @property
-    def segment_rows(self) -> int:
-        """Rows that are stored together: bands of a multiple of it are cheapest."""
-        return 1
+    def band_rows(self) -> int | None:
+        """Rows that a band must have if it is to be written on its own; None if that is open."""
+        return None
 
     @abstractmethod
     def read(self, frame: int, start: int, stop: int) -> Pixels:

@@ -122,13 +122,6 @@ class TiffSource(ImageFile):
                 "imagecodecs package: pip install 'normeq[codecs]'"
             ) from error
 
-    @property
-    def segment_rows(self) -> int:
-        """Rows of a tile or strip."""
-        if self._key.is_final:
-            return 1  # uncompressed in one piece: any rows can be read
-        return int(self._key.tilelength if self._key.is_tiled else self._key.rowsperstrip)
-
     def close(self) -> None:
         """Let go of the file."""
         self._tif.close()

@@ -30,6 +30,8 @@ from normeq.images.source import (
 
 _MARKERS = ("zarr.json", ".zarray", ".zgroup")
 _LARGEST_CHUNK = 2048
+# A band has about this many pixels; it is recorded, when it is done, for a run that resumes.
+_BAND_PIXELS = 2**23
 
 
 def is_zarr(path: Path) -> bool:
@@ -71,9 +73,12 @@ class ZarrSource(IndexedSource, ImageFile):
         )
 
     @property
-    def segment_rows(self) -> int:
-        """Rows of a chunk of the copy: bands of a multiple of it write no chunk twice."""
-        return self._chunks[self.axes.index("Y")]
+    def band_rows(self) -> int:
+        """Rows of whole chunks: no chunk is written twice, and a resumed run finds its bands."""
+        rows = self._chunks[self.axes.index("Y")]
+        if self.height * self.width <= _BAND_PIXELS:
+            return self.height
+        return min(self.height, max(1, _BAND_PIXELS // (self.width * rows)) * rows)
 
     def read(self, frame: int, start: int, stop: int) -> Pixels:
         """Return rows of a frame."""

@@ -1,0 +1,156 @@
+"""``normeq denoise``: images in, the same files with less noise out."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from normeq.errors import NormeqError, UsageError
+
+if TYPE_CHECKING:
+    from normeq.files import Outcome
+
+
+class Nan(StrEnum):
+    """What to do with pixels that are NaN or infinite."""
+
+    RAISE = "raise"
+    KEEP = "keep"
+
+
+def denoise(
+    inputs: Annotated[
+        list[str], typer.Argument(help="Images, folders of images, or quoted patterns.")
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="File or folder; default: NAME.denoised.EXT beside."),
+    ] = None,
+    sigma: Annotated[
+        float | None,
+        typer.Option(help="Noise level in the image's units; without it the model is blind."),
+    ] = None,
+    model: Annotated[
+        str,
+        typer.Option(help="Shipped name, weights file, classical method, or module:factory."),
+    ] = "default",
+    axes: Annotated[
+        str | None, typer.Option(help="One letter per axis, such as TZYX; Y rows, X columns.")
+    ] = None,
+    tile: Annotated[int | None, typer.Option(help="Side of the tiles; default: by memory.")] = None,
+    device: Annotated[str, typer.Option(help="cpu, cuda, ...; auto takes a GPU if any.")] = "auto",
+    nan: Annotated[Nan, typer.Option(help="NaN and infinite pixels: refuse or keep.")] = Nan.RAISE,
+    value_range: Annotated[
+        tuple[float, float] | None,
+        typer.Option(help="Values that are 0 and 1 to a model that is not equivariant."),
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace existing outputs.")
+    ] = False,
+    skip_existing: Annotated[
+        bool, typer.Option("--skip-existing", help="Leave existing outputs as they are.")
+    ] = False,
+    max_pixels: Annotated[
+        int | None, typer.Option(help="Refuse larger images, by their headers.")
+    ] = None,
+    preview: Annotated[
+        bool, typer.Option("--preview", help="Also write NAME.preview.png: before, after, removed.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a summary as JSON.")] = False,
+) -> None:
+    """Denoise images in their own units; dtype, axes, pixel size and header are kept.
+
+    Reads TIFF, PNG, JPEG, NPY, Zarr and FITS. Exit codes: 0 all is well, 1 some image failed,
+    2 the call itself cannot work.
+    """
+    if overwrite and skip_existing:
+        raise UsageError("--overwrite and --skip-existing exclude each other: give one")
+    from normeq.engine import Engine, default_model
+    from normeq.files import Options, denoise_files, total_pixels
+    from normeq.images import MAX_PIXELS
+    from normeq.outputs import expand, output_paths
+    from normeq.run import progress_bar
+
+    engine = Engine(default_model(model, sigma), device=device, tile=tile, value_range=value_range)
+    options = Options(
+        sigma,
+        axes,
+        nan.value,
+        "overwrite" if overwrite else "skip" if skip_existing else "refuse",
+        max_pixels or MAX_PIXELS,
+    )
+    paths = expand(inputs)
+    targets = output_paths(paths, output)
+    outcomes = []
+    with _logging(), progress_bar(total_pixels(paths, options), None) as bar:
+        for outcome in denoise_files(paths, targets, engine, options, bar.update):
+            if preview and outcome.status == "done":
+                _preview(outcome, axes)
+            outcomes.append(outcome)
+            if outcome.error:
+                bar.write(f"normeq: {outcome.error}", file=typer.get_text_stream("stderr"))
+            elif not as_json:
+                bar.write(_line(outcome), file=typer.get_text_stream("stdout"))
+    if as_json:
+        typer.echo(json.dumps(_summary(engine.name, outcomes), indent=2))
+    raise typer.Exit(any(outcome.status == "failed" for outcome in outcomes))
+
+
+def _preview(outcome: Outcome, axes: str | None) -> None:
+    from normeq.outputs import preview_path
+    from normeq.preview import write_preview
+
+    target = Path(outcome.output)
+    outcome.preview = str(preview_path(target))
+    try:
+        write_preview(Path(outcome.input), target, Path(outcome.preview), axes)
+    except NormeqError as error:
+        outcome.status, outcome.error = "failed", f"{outcome.input}: no preview: {error}"
+
+
+def _line(outcome: Outcome) -> str:
+    if outcome.status == "skipped":
+        return f"{outcome.input}: skipped, {outcome.output} exists"
+    about = outcome.header
+    planes = f"{outcome.planes} plane{'' if outcome.planes == 1 else 's'}"
+    clipped = f", {outcome.clipped} pixels clipped" if outcome.clipped else ""
+    return (
+        f"{outcome.input} -> {outcome.output} "
+        f"({about['axes']} {about['dtype']}, {planes}, {outcome.seconds:.1f} s{clipped})"
+    )
+
+
+def _summary(model: str, outcomes: list[Outcome]) -> dict[str, object]:
+    counts = {
+        status: sum(outcome.status == status for outcome in outcomes)
+        for status in ("done", "skipped", "failed")
+    }
+    return {"model": model, **counts, "files": [outcome.as_dict() for outcome in outcomes]}
+
+
+@contextmanager
+def _logging() -> Iterator[None]:
+    """Show our own messages on standard error, above the progress bar, and no library's."""
+    from tqdm.contrib.logging import logging_redirect_tqdm
+
+    ours, theirs = logging.getLogger("normeq"), logging.getLogger("tifffile")
+    shown, hidden = logging.StreamHandler(), logging.NullHandler()
+    shown.setFormatter(logging.Formatter("normeq: %(message)s"))
+    ours.addHandler(shown)
+    theirs.addHandler(hidden)
+    level = ours.level
+    ours.setLevel(logging.WARNING)
+    try:
+        with logging_redirect_tqdm([ours]):
+            yield
+    finally:
+        ours.setLevel(level)
+        ours.removeHandler(shown)
+        theirs.removeHandler(hidden)

@@ -1,0 +1,51 @@
+"""``normeq info``: what is known of a model or an image."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+
+def info(
+    what: Annotated[str, typer.Argument(metavar="MODEL|IMAGE", help="A model's name, or a file.")],
+) -> None:
+    """Show the card of a model, or the header of an image."""
+    from normeq.images import format_of
+
+    path = Path(what)
+    rows = _of_image(path) if path.exists() and format_of(path) else _of_model(what)
+    width = max(len(name) for name in rows)
+    for name, value in rows.items():
+        typer.echo(f"{name:<{width}}  {value}")
+
+
+def _of_image(path: Path) -> dict[str, Any]:
+    from normeq.files import header
+    from normeq.images import open_image
+
+    with open_image(path) as source:
+        rows = header(source) | {"planes": source.planes, "pixels": source.pixels}
+        rows["shape"] = " x ".join(str(length) for length in source.shape)
+        if (source.gain, source.offset) != (1.0, 0.0):
+            rows["units"] = f"{source.gain:g} * stored + {source.offset:g}"
+        return rows
+
+
+def _of_model(name: str) -> dict[str, Any]:
+    from torch import nn
+
+    from normeq.denoisers import resolve
+
+    model = resolve(name)
+    rows: dict[str, Any] = {"model": name}
+    for attribute in ("architecture", "variant", "equivariance", "blind", "channels"):
+        if hasattr(model, attribute):
+            rows[attribute] = getattr(model, attribute)
+    if isinstance(model, nn.Module):
+        rows["parameters"] = f"{sum(part.numel() for part in model.parameters()):,}"
+        local = getattr(model, "inner", model)
+        if getattr(local, "receptive_field", None) is not None:
+            rows["receptive field"] = f"{local.receptive_field} pixels to each side"
+    return rows | getattr(model, "card", {})

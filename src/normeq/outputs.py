@@ -1,0 +1,123 @@
+"""Which files to denoise, and where the results go."""
+
+from __future__ import annotations
+
+import glob
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from normeq.errors import FileError, UsageError
+from normeq.images import FORMATS, format_of
+
+_MARK = ".denoised"
+_PREVIEW = ".preview.png"
+
+
+def expand(inputs: Iterable[str | Path]) -> list[Path]:
+    """Turn names, folders and patterns into the images they stand for, in order and once each.
+
+    Results of earlier runs (``NAME.denoised.EXT``) are taken only when named themselves.
+    """
+    found: dict[Path, None] = {}
+    for entry in inputs:
+        path = Path(entry)
+        if path.exists() and (not path.is_dir() or format_of(path) == "zarr"):
+            found[path] = None
+            continue
+        if path.is_dir():
+            images = _images_in(path)
+            if not images:
+                raise FileError(f"{path}: the folder holds no image of a known kind")
+        elif glob.has_magic(str(entry)):
+            matches = sorted(Path(match) for match in glob.glob(str(entry), recursive=True))
+            images = [match for match in matches if _is_input(match)]
+            if not images:
+                raise FileError(f"{entry}: nothing matches")
+        else:
+            images = [path]  # it does not exist: that is said when its turn comes
+        found.update(dict.fromkeys(images))
+    return list(found)
+
+
+def _images_in(folder: Path) -> list[Path]:
+    try:
+        return sorted(path for path in folder.iterdir() if _is_input(path))
+    except OSError as error:
+        raise FileError(f"{folder}: cannot be listed ({error.strerror})") from error
+
+
+def _is_input(path: Path) -> bool:
+    ours = path.name.startswith(".") or f"{_MARK}." in path.name or path.name.endswith(_PREVIEW)
+    return not ours and format_of(path) is not None
+
+
+def output_paths(inputs: Sequence[Path], output: Path | None) -> list[Path]:
+    """Return where each result goes.
+
+    Parameters
+    ----------
+    inputs
+        The images.
+    output
+        None: ``NAME.denoised.EXT`` beside each. A folder: the name of each in it. A file: that,
+        for one image.
+
+    Examples
+    --------
+    >>> [str(path) for path in output_paths([Path("a.ome.tif"), Path("b.jpg")], None)]
+    ['a.denoised.ome.tif', 'b.denoised.png']
+    >>> str(output_paths([Path("a.tif")], Path("clean.tif"))[0])
+    'clean.tif'
+    """
+    if output is None:
+        targets = [beside(path) for path in inputs]
+    elif len(inputs) == 1 and not output.is_dir() and format_of(output) is not None:
+        targets = [_same_format(inputs[0], output)]
+    elif output.suffix and not output.is_dir():
+        wanted = "of a known kind" if len(inputs) == 1 else "for several images a folder"
+        raise UsageError(f"--output {output}: must be {wanted}")
+    else:
+        targets = [output / "".join(_named(path)) for path in inputs]
+    twice = [path for path, count in Counter(targets).items() if count > 1]
+    if twice:
+        raise UsageError(f"several images would be written to {twice[0]}: denoise them apart")
+    for path, target in zip(inputs, targets, strict=True):
+        if target.resolve() == path.resolve():
+            raise UsageError(f"{path} would be replaced by its denoised copy: choose another place")
+    return targets
+
+
+def beside(path: Path) -> Path:
+    """Return the default place of a result: ``NAME.denoised.EXT`` in the folder of the input."""
+    if any(format_of(parent) == "zarr" for parent in path.parents if parent.suffix):
+        raise UsageError(f"{path} is a part of a Zarr: say with --output where to write")
+    name, extension = _named(path)
+    return path.with_name(name + _MARK + extension)
+
+
+def preview_path(target: Path) -> Path:
+    """Return where the preview of a result goes: ``NAME.preview.png`` beside it."""
+    return target.with_name(_named(target)[0] + _PREVIEW)
+
+
+def _named(path: Path) -> tuple[str, str]:
+    """Split a name into stem and the extension of its result, ``.ome`` being a part of it."""
+    format = format_of(path)
+    extension = path.suffix if path.suffix.lower() in FORMATS.get(format or "", ()) else ""
+    stem = path.name.removesuffix(extension)
+    if format == "jpeg":
+        return stem, ".png"
+    if format == "zarr" and not extension:
+        return stem, ".zarr"
+    if stem.lower().endswith(".ome"):
+        return stem[:-4], stem[-4:] + extension
+    return stem, extension
+
+
+def _same_format(path: Path, output: Path) -> Path:
+    given, wanted = format_of(path), format_of(output)
+    if ("png" if given == "jpeg" else given) != wanted and given is not None:
+        extension = _named(path)[1]
+        raise UsageError(f"--output {output}: the result has the format of {path}: {extension}")
+    return output
