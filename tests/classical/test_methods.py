@@ -162,3 +162,8 @@ def test_blind_methods_take_no_sigma_and_the_others_need_one() -> None:
 def test_nlridge_names_its_constraints() -> None:
     with pytest.raises(UsageError, match="'convex'"):
         METHODS["nlridge"](np.ones((20, 20)), 1.0, constraint="convex")
+
+
+def test_bm3d_needs_a_power_of_two() -> None:
+    with pytest.raises(UsageError, match="patch is 7"):
+        METHODS["bm3d"](np.ones((20, 20)), 1.0, patch=7)

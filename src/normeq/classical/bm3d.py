@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import torch
 from torch import Tensor
 
-from normeq.classical.blocks import Aggregate, gather, match
-from normeq.classical.dct import cosine_basis
+from normeq.classical.blocks import Aggregate, Matches, gather, match
 from normeq.classical.planes import Array, each_plane, positive_sigma
+from normeq.classical.transforms import cosine_basis, haar_basis, spline_wavelet_basis
+from normeq.errors import UsageError
 
 __all__ = ["bm3d"]
 
@@ -32,9 +33,9 @@ def bm3d(
 ) -> Array:
     """Filter groups of similar patches in 3-D, twice: ``f(λy, λσ) = λ f(y, σ)``.
 
-    First a hard threshold, then, on the original image again, a Wiener filter guided by the
-    first estimate. The group's mean is a coefficient like any other, as in the original, so
-    the method is not shift-equivariant.
+    First a hard threshold of spline wavelets, then, on the original image again, a Wiener filter
+    of cosines guided by the first estimate; across patches, Haar wavelets. The mean of a group is
+    a coefficient like any other, as in the original, so the method is not shift-equivariant.
 
     Parameters
     ----------
@@ -43,7 +44,7 @@ def bm3d(
     sigma
         Standard deviation of the noise, in the image's units.
     patch
-        Side of the patches.
+        Side of the patches, a power of two.
     step
         Spacing of the reference patches.
     radius
@@ -69,6 +70,8 @@ def bm3d(
     True
     """
     sigma = positive_sigma(sigma)
+    if patch < 1 or patch & (patch - 1):
+        raise UsageError(f"patch is {patch}; wavelets need a power of two, such as 8.")
 
     def hard_threshold(noisy: Tensor, _: Tensor) -> tuple[Tensor, Tensor]:
         kept = noisy.abs() > threshold * sigma
@@ -82,9 +85,15 @@ def bm3d(
 
     def both_stages(plane: Tensor) -> Tensor:
         estimate = plane
-        for count, near, shrink in zip(counts, similarity, (hard_threshold, wiener), strict=True):
-            farthest = near * sigma**2
-            estimate = _stage(plane, estimate, shrink, patch, step, radius, count, farthest)
+        for count, near, basis, shrink in zip(
+            counts,
+            similarity,
+            (spline_wavelet_basis(patch, plane), cosine_basis(patch, plane)),
+            (hard_threshold, wiener),
+            strict=True,
+        ):
+            groups = match(estimate, patch, step=step, radius=radius, count=count)
+            estimate = _stage(plane, estimate, groups, near * sigma**2, basis, shrink)
         return estimate
 
     return each_plane(image, both_stages)
@@ -93,38 +102,28 @@ def bm3d(
 def _stage(
     plane: Tensor,
     guide: Tensor,
-    shrink: _Shrinkage,
-    size: int,
-    step: int,
-    radius: int,
-    count: int,
+    groups: Iterable[Matches],
     farthest: float,
+    basis: Tensor,
+    shrink: _Shrinkage,
 ) -> Tensor:
+    """Filter the groups in 3-D; patches farther than `farthest` from the first are left out."""
+    size = len(basis)
     aggregate = Aggregate(plane, size)
-    basis = cosine_basis(size, plane)
-    spatial = torch.kron(basis, basis)
+    forward = torch.kron(basis, basis)
+    backward = torch.linalg.inv(forward)
     window = torch.kaiser_window(size, periodic=False, beta=_KAISER_BETA).to(plane)
     window = torch.outer(window, window).flatten()
-    for corners, distances in match(guide, size, step=step, radius=radius, count=count):
+    for corners, distances in groups:
         similar = (distances <= farthest).sum(1).clamp_min(1)
         sizes = 2 ** similar.to(plane).log2().floor().long()
         for members in sizes.unique().tolist():
             group = corners[sizes == members, :members]
-            across = _haar_basis(members, plane)
+            across = haar_basis(members, plane)
             noisy, guiding = (
-                across @ gather(source, group, size) @ spatial.T for source in (plane, guide)
+                across @ gather(source, group, size) @ forward.T for source in (plane, guide)
             )
             spectrum, weight = shrink(noisy, guiding)
-            estimates = across.T @ spectrum @ spatial
+            estimates = across.T @ spectrum @ backward.T
             aggregate.add(group, estimates, weight[:, None, None] * window)
     return aggregate.mean()
-
-
-def _haar_basis(size: int, like: Tensor) -> Tensor:
-    """Return the orthonormal Haar matrix of a power of two: the constant row first."""
-    basis = torch.ones(1, 1)
-    while len(basis) < size:
-        coarse = torch.kron(basis, torch.tensor([[1.0, 1.0]]))
-        fine = torch.kron(torch.eye(len(basis)), torch.tensor([[1.0, -1.0]]))
-        basis = torch.cat([coarse, fine])
-    return torch.nn.functional.normalize(basis, dim=1).to(like)

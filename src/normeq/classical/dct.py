@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import Tensor
 from torch.nn.functional import conv2d, conv_transpose2d
 
 from normeq.classical.planes import Array, each_plane, positive_sigma
+from normeq.classical.transforms import cosine_basis
 from normeq.errors import InputError
 
-__all__ = ["cosine_basis", "dct"]
+__all__ = ["dct"]
 
 _ROWS_AT_A_TIME = 128
 
@@ -47,15 +46,6 @@ def dct(image: Array, sigma: float, *, patch: int = 8, threshold: float = 3.0) -
     """
     sigma = positive_sigma(sigma)
     return each_plane(image, lambda plane: _dct(plane, threshold * sigma, patch))
-
-
-def cosine_basis(size: int, like: Tensor) -> Tensor:
-    """Return the orthonormal DCT matrix: its rows are the cosines, the constant one first."""
-    frequency = torch.arange(size, dtype=torch.float64)[:, None]
-    position = torch.arange(size, dtype=torch.float64) + 0.5
-    basis = torch.cos(math.pi / size * frequency * position) * math.sqrt(2 / size)
-    basis[0] = math.sqrt(1 / size)
-    return basis.to(like)
 
 
 def _dct(plane: Tensor, threshold: float, size: int) -> Tensor:
