@@ -197,6 +197,15 @@ def test_a_run_that_diverges_stops_and_keeps_its_last_good_checkpoint(
     assert all(t.isfinite().all() for t in kept.part("network").values())
 
 
+def test_without_the_extra_the_command_says_what_to_install(photographs, tmp_path, monkeypatch):
+    for name in [name for name in sys.modules if name.startswith("normeq.training")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "accelerate", None)
+    result = CliRunner().invoke(app, command(photographs, tmp_path / "run"))
+    assert result.exit_code == 2
+    assert "needs the package accelerate; install it with pip install normeq[train]" in result.stderr
+
+
 def test_mistakes_are_told_before_any_work(photographs, finished, tmp_path):
     with pytest.raises(UsageError, match="holds a run already; continue it with --resume"):
         train(short_recipe(), photographs, finished)

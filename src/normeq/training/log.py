@@ -116,7 +116,7 @@ def draw_curve(folder: Path) -> Path:
         points = [row[name] for row in validation]
         lower.plot([row["step"] for row in validation], points, marker=".", label=label, **style)
     if validation:
-        lower.legend(loc="lower right")
+        lower.legend(loc="center left", bbox_to_anchor=(1, 0.5))
     lower.set_ylabel("validation PSNR (dB)")
     lower.set_xlabel("step")
     for axes in (upper, lower):
