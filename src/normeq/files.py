@@ -179,7 +179,7 @@ def _key(run: Run, source: ImageFile, options: Options) -> str:
     files = [(file, file.stat()) for file in sorted(source.path.rglob("*")) if file.is_file()]
     about = [
         str(source.path.resolve()),
-        [(str(file), stat.st_size, stat.st_mtime_ns) for file, stat in files],
+        [(str(f.relative_to(source.path)), s.st_size, s.st_mtime_ns) for f, s in files],
         header(source),
         run.engine.identity,
         options.sigma,

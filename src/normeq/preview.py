@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 
 from normeq.images import ImageFile, open_image, write
 
-_PANEL = 480
+_PANEL = 512
 _CROP = 120
 _MARGIN = 8
 _CAPTION = 24
+_CAPTION_WIDTH = 320
 # Grey values cover all but this share of the pixels at either end.
 _CUT = 0.001
 
@@ -47,7 +48,7 @@ def write_preview(before: Path, after: Path, target: Path, axes: str | None = No
     reach = max(np.quantile(np.abs(part[np.isfinite(part)]), 0.995) for part in removed) or 1.0
     scale = "" if reduced == 1 else f", reduced {reduced}x"
     captions = [
-        [f"{first}: {low:.4g} to {high:.4g}", "denoised: same greys", f"removed: ±{reach:.3g}"]
+        [f"{first}: {low:.4g} to {high:.4g}", "denoised: same scale", f"removed: ±{reach:.3g}"]
         for first in (f"{title}{scale}", f"zoom at row {top}, column {left}")
     ]
     rows = [
@@ -118,23 +119,22 @@ def _limits(values: Floats) -> tuple[float, float]:
 
 
 def _grey(values: Floats, low: float, high: float) -> NDArray[np.uint8]:
-    """Map values to 8-bit colours, and resize by repeating pixels or leaving some out."""
+    """Map values to 8-bit colours of the size of a panel; pixels are averaged, or shown as such."""
+    from PIL import Image
+
     scaled = np.clip((np.nan_to_num(values, nan=low) - low) / (high - low), 0, 1)
     colors = np.broadcast_to(np.rint(255 * scaled), (*values.shape[:2], 3)).astype(np.uint8)
     longest = max(colors.shape[:2])
-    size = [max(1, round(length * _PANEL / longest)) for length in colors.shape[:2]]
-    rows, columns = (
-        (np.arange(wanted) * length) // wanted
-        for wanted, length in zip(size, colors.shape[:2], strict=True)
-    )
-    return np.ascontiguousarray(colors[rows][:, columns])
+    height, width = (max(1, round(length * _PANEL / longest)) for length in colors.shape[:2])
+    filtering = Image.Resampling.BOX if longest > _PANEL else Image.Resampling.NEAREST
+    return np.asarray(Image.fromarray(colors).resize((width, height), filtering))
 
 
 def _sheet(rows: list[list[NDArray[np.uint8]]], captions: list[list[str]]) -> NDArray[np.uint8]:
     """Lay panels out in a grid, each below its caption."""
     from PIL import Image, ImageDraw, ImageFont
 
-    wide = max(panel.shape[1] for row in rows for panel in row)
+    wide = max(_CAPTION_WIDTH, *(panel.shape[1] for row in rows for panel in row))
     tall = [max(panel.shape[0] for panel in row) for row in rows]
     width = len(rows[0]) * (wide + _MARGIN) + _MARGIN
     height = sum(tall) + len(rows) * (_CAPTION + _MARGIN) + _MARGIN

@@ -24,6 +24,9 @@ log = logging.getLogger(__name__)
 
 NanPolicy = Literal["raise", "keep"]
 
+# Statistics are taken of this many pixels at a time, which need several copies of themselves.
+_PIXELS_IN_DOUBLE = 2**18
+
 
 class Run:
     """An image being denoised; `bands` gives it in order, `clipped` counts as it goes.
@@ -160,9 +163,12 @@ class _Batch:
         run = self._run
 
         def parts() -> Iterator[tuple[Floats, Mask]]:
+            step = max(1, _PIXELS_IN_DOUBLE // self._source.width)
             for span in spans(self._source.height, run.plan.rows):
-                stored = self._read(frame, span.kept)[..., sample]
-                yield stored.astype(np.float64), self._missing(stored)
+                band = self._read(frame, span.kept)[..., sample]
+                for start in range(0, len(band), step):
+                    stored = band[start : start + step]
+                    yield stored.astype(np.float64), self._missing(stored)
 
         found = statistics(parts())
         if found.missing and run.nan == "raise":

@@ -45,6 +45,7 @@ _REWRITTEN_TAGS = tifffile.TIFF.TAG_FILTERED | {
 # Tags whose value is a place in the file, which the copy does not keep.
 _OFFSET_TYPES = {13, 18}
 _BIGTIFF_FROM = 2**32 - 2**25
+_STRIP_PIXELS = 2**20
 
 
 class TiffSource(ImageFile):
@@ -245,11 +246,13 @@ class TiffSource(ImageFile):
             grid = math.ceil(self.height / tile[0]) * math.ceil(self.width / tile[1])
             return {"arguments": arguments, "segments": grid * self._separate, "tile": tile}
         rows = min(int(key.rowsperstrip), self.height)
-        if compression != 1:  # a strip is encoded whole: keep it a bounded part of the image
-            rows = min(rows, max(1, 2**20 // (self.width * self.samples)))
-        arguments["rowsperstrip"] = rows
-        strips = math.ceil(self.height / rows) * self._separate
-        return {"arguments": arguments, "segments": strips, "tile": (rows, self.width)}
+        bounded = min(rows, max(1, _STRIP_PIXELS // (self.width * self.samples)))
+        # A strip is encoded whole, so it must not be the whole image. Only one uncompressed
+        # strip for all may stay: it can be written in pieces.
+        whole = compression == 1 and rows == self.height
+        arguments["rowsperstrip"] = rows if whole else bounded
+        pieces = math.ceil(self.height / bounded) * self._separate
+        return {"arguments": arguments, "segments": pieces, "tile": (bounded, self.width)}
 
     def _photometric(self) -> Any:
         """Keep gray, palette and RGB; what a codec decodes to RGB (YCbCr) is RGB from now on."""

@@ -1,0 +1,170 @@
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tifffile
+from click.testing import Result
+from image_samples import sample
+from PIL import Image
+from support import tiny
+from typer.testing import CliRunner
+
+import normeq
+from normeq import images
+from normeq.cli import app
+
+Call = Callable[..., Result]
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("weights") / "tiny.safetensors"
+    normeq.save(tiny("unet", "norm-equiv-residual"), path, {"trained on": "nothing"})
+    return path
+
+
+@pytest.fixture
+def call(weights: Path) -> Call:
+    def invoke(*arguments: object, model: object = weights) -> Result:
+        words = ["denoise", *(str(argument) for argument in arguments), "--model", str(model)]
+        return CliRunner().invoke(app, words)
+
+    return invoke
+
+
+def test_a_file_becomes_the_same_file_with_other_pixels(
+    tmp_path: Path, call: Call, weights: Path
+) -> None:
+    image = sample((2, 3, 24, 20), "uint16")
+    tifffile.imwrite(tmp_path / "in.tif", image, imagej=True, metadata={"axes": "TZYX"})
+    result = call(tmp_path / "in.tif")
+    assert result.exit_code == 0, result.output
+    assert "TZYX uint16, 6 planes" in result.stdout
+    with tifffile.TiffFile(tmp_path / "in.denoised.tif") as after:
+        assert after.series[0].axes == "TZYX"
+        expected = normeq.denoise(image, model=str(weights))
+        # Batches of another size may round the last bit of a float otherwise.
+        assert np.abs(after.asarray().astype(int) - expected).max() <= 1
+
+
+def test_many_files_one_of_them_bad(tmp_path: Path, call: Call) -> None:
+    for name in ("a.png", "b.png"):
+        images.write(tmp_path / name, sample((16, 16), "uint8"))
+    (tmp_path / "bad.tif").write_bytes(b"nothing")
+    result = call(tmp_path, "-o", tmp_path / "out", "--json")
+    assert result.exit_code == 1
+    summary = json.loads(result.stdout)
+    assert (summary["done"], summary["skipped"], summary["failed"]) == (2, 0, 1)
+    assert [file["status"] for file in summary["files"]] == ["done", "done", "failed"]
+    assert summary["files"][0]["axes"] == "YX"
+    assert len(result.stderr.strip().splitlines()) == 1
+    assert "bad.tif" in result.stderr
+    assert sorted(file.name for file in (tmp_path / "out").iterdir()) == ["a.png", "b.png"]
+
+
+def test_existing_outputs(tmp_path: Path, call: Call) -> None:
+    images.write(tmp_path / "a.png", sample((16, 16), "uint8"))
+    assert call(tmp_path / "a.png").exit_code == 0
+    refused = call(tmp_path / "a.png")
+    assert refused.exit_code == 1
+    assert "--overwrite" in refused.stderr
+    skipped = call(tmp_path / "a.png", "--skip-existing")
+    assert skipped.exit_code == 0
+    assert "skipped" in skipped.stdout
+    assert call(tmp_path / "a.png", "--overwrite").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--sigma", "3"], "is blind"),
+        (["--tile", "0"], "tile is 0"),
+        (["--device", "abacus"], "abacus"),
+        (["-o", "out.png"], "has the format of"),
+        (["--overwrite", "--skip-existing"], "exclude"),
+        (["--nan", "maybe"], "maybe"),
+    ],
+)
+def test_a_call_that_cannot_work_ends_with_2(
+    tmp_path: Path, call: Call, arguments: list[str], sentence: str
+) -> None:
+    tifffile.imwrite(tmp_path / "a.tif", sample((16, 16), "uint8"))
+    result = call(tmp_path / "a.tif", *arguments)
+    assert result.exit_code == 2
+    assert sentence in result.stderr
+    assert "Traceback" not in result.output
+
+
+@pytest.mark.parametrize("model", ["nothing", "nowhere:nothing"])
+def test_a_model_that_does_not_exist_is_a_sentence(tmp_path: Path, call: Call, model: str) -> None:
+    result = call(tmp_path, model=model)
+    assert result.exit_code in (1, 2)
+    assert result.stderr.startswith("normeq: ")
+
+
+def test_axes_and_pixel_budget(tmp_path: Path, call: Call) -> None:
+    np.save(tmp_path / "a.npy", sample((24, 20, 3), "float32"))
+    refused = call(tmp_path / "a.npy", "--max-pixels", 100)
+    assert refused.exit_code == 1
+    assert "--max-pixels" in refused.stderr
+    named = call(tmp_path / "a.npy", "--axes", "YXC")
+    assert "YXC float32, 3 planes" in named.stdout
+
+
+def test_missing_pixels(tmp_path: Path, call: Call) -> None:
+    image = sample((24, 20), "float32")
+    image[3, 4] = np.nan
+    np.save(tmp_path / "a.npy", image)
+    refused = call(tmp_path / "a.npy")
+    assert refused.exit_code == 1
+    assert "--nan keep" in refused.stderr
+    assert call(tmp_path / "a.npy", "--nan", "keep").exit_code == 0
+    np.testing.assert_array_equal(np.isnan(np.load(tmp_path / "a.denoised.npy")), np.isnan(image))
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        sample((40, 60), "uint16"),
+        sample((20, 30, 3), "uint8"),
+        sample((3, 1, 700), "uint8"),
+        sample((1500, 40), "uint8"),
+        np.zeros((8, 8), np.uint8),
+    ],
+    ids=["gray", "colour", "line", "tall", "constant"],
+)
+def test_a_preview_shows_both_and_what_was_removed(
+    tmp_path: Path, call: Call, image: np.ndarray[Any, Any]
+) -> None:
+    images.write(tmp_path / "a.tif", image)
+    result = call(tmp_path / "a.tif", "--preview", "--json")
+    assert result.exit_code == 0, result.output
+    [file] = json.loads(result.stdout)["files"]
+    with Image.open(file["preview"]) as preview:
+        assert preview.mode == "RGB"
+        panels = np.asarray(preview)
+        assert panels.shape[1] >= 3 * 320
+        assert panels.std() > 10
+
+
+def test_info_of_images_and_models(tmp_path: Path, weights: Path) -> None:
+    images.write(tmp_path / "a.png", sample((16, 24, 3), "uint8"))
+    about = CliRunner().invoke(app, ["info", str(tmp_path / "a.png")]).stdout
+    assert "16 x 24 x 3" in about
+    assert "YXS" in about
+    about = CliRunner().invoke(app, ["info", str(weights)]).stdout
+    assert "norm-equiv-residual" in about
+    assert "receptive field" in about
+    assert "trained on" in about
+
+
+def test_demo(tmp_path: Path) -> None:
+    arguments = ["demo", "-o", str(tmp_path / "demo"), "--model", "gaussian_filter"]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    before, after = (float(line.split()[-2]) for line in result.stdout.splitlines()[:2])
+    assert after > before + 2
+    assert (tmp_path / "demo/camera.preview.png").exists()
