@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -57,8 +58,8 @@ def certify(module: nn.Module, example: Example | None = None) -> Certificate:
     except Untraceable as error:
         _refuse_unfit(module, args)
         return _untraceable(str(error))
-    precision = next((p.dtype for p in module.parameters() if p.is_floating_point()), args[0].dtype)
-    outcome = run(program, _shadows(args), torch.finfo(precision).eps)
+    precision = torch.finfo(args[0].dtype).eps
+    outcome = run(program, _shadows(args, precision), precision)
     culprits, statuses = [], {}
     for which in PROPERTIES:
         found = culprits_of(outcome.outputs, which) or _wrong_at_the_end(outcome.outputs, which)
@@ -104,13 +105,14 @@ def _channels(module: nn.Module) -> int:
     )
 
 
-def _shadows(args: Iterable[Any]) -> Iterable[Shadow | None]:
+def _shadows(args: Iterable[Any], precision: float) -> Iterable[Shadow | None]:
     """Yield the laws of the arguments: an image first, then noise levels."""
     for index, part in enumerate(args):
         if not isinstance(part, Tensor):
             yield None
         elif part.is_floating_point():
-            yield uniform(part.shape, 1.0, 0.0 if index else 1.0)
+            law = uniform(part.shape, 1.0, 0.0 if index else 1.0)
+            yield replace(law, slack=precision * law.c)
         else:
             yield uniform(part.shape, 0.0, 0.0)
 
@@ -129,7 +131,7 @@ def _wrong_at_the_end(outputs: Sequence[Shadow], which: str) -> list[Culprit]:
             suspects = output.shift.suspects
         if wrong.any():
             end = Culprit("", "output", which, text, "see the operations before it", order=10**9)  # type: ignore[arg-type]
-            found |= suspects | {end}
+            found |= suspects or {end}
     return sorted(found, key=lambda culprit: (culprit.order, culprit.reason))
 
 

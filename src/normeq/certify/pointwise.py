@@ -11,7 +11,7 @@ from torch import Tensor
 
 from normeq.certify.demands import SORT, agree, alike, ignore_gain, ignore_offset, merge
 from normeq.certify.linear import NO_BIAS, WEIGHTED
-from normeq.certify.shadow import ANY, Shadow, Weights, lift
+from normeq.certify.shadow import ANY, Shadow, Weights, lift, near
 from normeq.certify.step import Step, law, planes_like
 
 AFFINE_RESIDUAL = "an affine combination (normeq.nn.AffineResidual)"
@@ -52,8 +52,8 @@ def add(step: Step, a: Any, b: Any, *, alpha: float = 1) -> Shadow:
     c = first.c + sign * second.c
     slack = first.slack.hypot(second.slack * sign).hypot(step.eps * c)
     both = isinstance(a, Shadow) and isinstance(b, Shadow)
-    doubled = (first.c == 1) & (second.c == 1) & (sign > 0)
-    if both and doubled.any():
+    follow = near(first.c, 1.0, first.slack) & near(second.c, 1.0, second.slack)
+    if both and sign > 0 and follow.any():
         step.suspect("shift", "it adds two features that both follow the offset.", AFFINE_RESIDUAL)
     return Shadow(d, c, slack)
 

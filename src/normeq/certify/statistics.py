@@ -190,7 +190,7 @@ def attention(
 DROPOUT = "eval mode, or dropout on differences only"
 
 
-@law("dropout", "native_dropout", "feature_dropout")
+@law("dropout")
 def dropout(step: Step, x: Shadow, p: float = 0.5, training: bool | None = True, *_: Any) -> Any:
     """Drop values at random, which is fine where the offset does not matter."""
     if not training or not p:

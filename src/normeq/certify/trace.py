@@ -44,6 +44,11 @@ _SHAPE_ONLY = {"zeros_like", "ones_like", "full_like", "empty_like", "new_zeros"
                "new_full", "new_empty"}  # fmt: skip
 
 
+#: Random numbers, which neither gain nor offset changes.
+_RANDOM = {"rand_like", "randn_like", "randint_like", "rand", "randn", "randint", "randperm",
+           "normal", "bernoulli"}  # fmt: skip
+
+
 class Untraceable(Exception):
     """The network cannot be traced; the message says at what."""
 
@@ -191,6 +196,8 @@ def _call(
         return _known(target(torch.empty(sources[0].shape), *args[1:]))
     if operation.startswith(("_assert", "sym_")):
         return None
+    if operation in _RANDOM:
+        return uniform(_meta(node)[0][0], 0.0, 0.0)
     if not sources:
         return _constant(node, args, kwargs)
     step = Step(operation, _path(node), target, *_meta(node), eps, order)
@@ -227,7 +234,8 @@ def _judge(step: Step, args: Any, kwargs: Any) -> Any:
                 "a supported operation in its place, or normeq.normalized around the network",
                 unknown=True,
             )
-    outputs = [step.output(float(scales), float(moves), i) for i in range(len(step.shapes))]
+    # What follows is judged as if nothing came out of it that could break a law.
+    outputs = [step.output(ANY, 0.0, index) for index in range(len(step.shapes))]
     return outputs if len(outputs) > 1 else outputs[0]
 
 
@@ -259,12 +267,8 @@ def _settle(shadow: Shadow, histories: dict[Property, History]) -> Shadow:
 
 
 def _constant(node: torch.fx.Node, args: Any, kwargs: dict[str, Any]) -> Any:
-    """Compute what does not depend on the image; random numbers are known to ignore it."""
+    """Compute what does not depend on the image."""
     assert callable(node.target)
-    tags = getattr(node.target, "tags", ())
-    if torch.Tag.nondeterministic_seeded in tags:
-        shapes, _ = _meta(node)
-        return uniform(shapes[0], 0.0, 0.0)
     if "dtype" in kwargs and kwargs["dtype"] is not None and kwargs["dtype"].is_floating_point:
         kwargs["dtype"] = torch.float64
     if "device" in kwargs:
@@ -290,7 +294,7 @@ def _meta(node: torch.fx.Node) -> tuple[list[tuple[int, ...]], torch.dtype]:
 def _name(target: Any) -> str:
     packet = getattr(target, "overloadpacket", None)
     name: str = getattr(packet or target, "__name__", str(target))
-    return "batch_norm" if "batch_norm" in name else name
+    return next((plain for plain in ("batch_norm", "dropout") if plain in name), name)
 
 
 def _path(node: torch.fx.Node) -> str:

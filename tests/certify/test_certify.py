@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+from classic_networks import CASES, Case, Of, affine
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from soundness import assert_sound
+from torch import nn
+
+import normeq
+from normeq.certify import Status, certify
+from normeq.errors import UsageError
+from normeq.nn import AffineConv2d, SortPool
+from normeq.reproduce.networks import NLRN, DnCNN, Restormer, SwinIR, random_network
+
+
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_classic_networks(name: str) -> None:
+    torch.manual_seed(1)
+    expected: Case = CASES[name]
+    net = expected.build()
+    image = torch.rand(1, 1, 16, 20, dtype=torch.float64) - 0.3
+    certificate = certify(net, image)
+    found = {(c.path, c.operation, c.property) for c in certificate.culprits}
+    assert expected.culprits <= found, certificate.table()
+    assert str(certificate.scale) == expected.scale, certificate.table()
+    assert str(certificate.shift) == expected.shift, certificate.table()
+    if name not in ("added_noise", "dropout_in_training"):
+        assert_sound(net, certificate, image)
+
+
+@pytest.mark.parametrize("factory", [DnCNN, NLRN, SwinIR, Restormer])
+def test_networks_of_the_literature(factory: type[nn.Module]) -> None:
+    net = random_network(factory)
+    image = torch.rand(1, 1, 8, 16, dtype=torch.float64)
+    certificate = certify(net, image)
+    assert certificate.scale is Status.BROKEN
+    assert certificate.shift is Status.BROKEN
+    assert not any(culprit.unknown for culprit in certificate.culprits), certificate.table()
+    assert_sound(net, certificate, image)
+    words = {DnCNN: "batch_norm", NLRN: "softmax", SwinIR: "layer_norm", Restormer: "gelu"}
+    assert words[factory] in {culprit.operation for culprit in certificate.culprits}
+
+
+@pytest.mark.parametrize("factory", [DnCNN, SwinIR])
+def test_normalisation_around_any_network_is_proven(factory: type[nn.Module]) -> None:
+    net = normeq.nn.Normalized(random_network(factory), "mean-std")
+    image = torch.rand(1, 1, 8, 16, dtype=torch.float64)
+    certificate = certify(net, image)
+    assert certificate.norm is Status.PROVEN, certificate.table()
+    assert_sound(net, certificate, image)
+
+
+def test_kernel_sums_that_are_slightly_off_are_told_from_rounding() -> None:
+    net = nn.Sequential(affine(1, 4), SortPool(), affine(4, 1))
+    assert certify(net).shift is Status.PROVEN
+    for layer in (net[0], net[2]):
+        torch.nn.utils.parametrize.remove_parametrizations(layer, "weight")
+    assert certify(net).shift is Status.PROVEN
+    with torch.no_grad():
+        net[0].weight[2, 0, 1, 1] += 1e-4
+    certificate = certify(net)
+    assert certificate.shift is Status.BROKEN
+    assert {culprit.path for culprit in certificate.culprits} >= {"0"}
+
+
+def test_noise_levels_scale_but_do_not_move() -> None:
+    def forward(net, x, sigma):
+        levels = sigma.reshape(-1, 1, 1, 1).expand_as(x)
+        return net.conv(torch.cat((x, levels), 1))
+
+    class Conditioned(Of):
+        def forward(self, x, sigma):
+            return self.function(self, x, sigma)
+
+    image, sigma = torch.rand(1, 1, 8, 8), torch.tensor([0.2])
+    free = Conditioned(forward, conv=AffineConv2d(2, 1, 3, padding=1, free_channels=1))
+    certificate = certify(free, (image, 0.2))
+    assert certificate.norm is Status.PROVEN
+    assert_sound(free, certify(free, (image, sigma)), image.double(), sigma.double())
+    bound = Conditioned(forward, conv=AffineConv2d(2, 1, 3, padding=1))
+    certificate = certify(bound, (image, sigma))
+    assert certificate.shift is Status.BROKEN
+    assert_sound(bound, certificate, image.double(), sigma.double())
+
+
+def test_status_has_no_truth_value() -> None:
+    with pytest.raises(TypeError, match="compare it"):
+        bool(Status.PROVEN)
+
+
+def test_examples_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(UsageError, match="pass an example"):
+        certify(nn.Linear(3, 3))
+    with pytest.raises(UsageError, match="does not take an input of shape"):
+        certify(nn.Conv2d(3, 3, 1), torch.zeros(1, 2, 8, 8))
+    with pytest.raises(UsageError, match="start with one"):
+        certify(nn.Conv2d(3, 3, 1), [2])
+
+
+def test_the_network_is_left_alone() -> None:
+    net = nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2)).train()
+    before = copy.deepcopy(net.state_dict())
+    certify(net)
+    assert all(torch.equal(value, before[key]) for key, value in net.state_dict().items())
+    assert net.training
+
+
+def test_table_and_picture(tmp_path) -> None:
+    certificate = certify(CASES["dncnn_like"].build())
+    table = certificate.table()
+    assert table.splitlines()[2] == "norm   broken"
+    assert "first" in table
+    assert "Mend: no bias" in table
+    certificate.draw(tmp_path / "graph.png")
+    assert (tmp_path / "graph.png").stat().st_size > 5000
+
+
+_LAYERS = {
+    "affine": lambda: affine(4, 4),
+    "plain": lambda: nn.Conv2d(4, 4, 3, padding=1, bias=False),
+    "reflect": lambda: nn.Conv2d(4, 4, 3, padding=1, padding_mode="reflect"),
+    "sort": SortPool,
+    "relu": nn.ReLU,
+    "sigmoid": nn.Sigmoid,
+    "norm": lambda: nn.GroupNorm(2, 4),
+    "center": lambda: Of(lambda net, x: x - x.mean((2, 3), keepdim=True)),
+    "double": lambda: Of(lambda net, x: x + x),
+    "gate": lambda: Of(lambda net, x: x * torch.sigmoid(x)),
+    "square": lambda: Of(lambda net, x: x.square()),
+    "root": lambda: Of(lambda net, x: x.abs().sqrt()),
+    "pool": lambda: nn.AvgPool2d(3, 1, 1),
+    "mixture": lambda: Of(lambda net, x: 0.3 * x + 0.7 * x.roll(1, 2)),
+}
+
+
+@settings(max_examples=12)
+@given(st.lists(st.sampled_from(sorted(_LAYERS)), min_size=1, max_size=4), st.booleans())
+def test_no_stack_of_layers_is_proven_wrongly(names: list[str], residual: bool) -> None:
+    torch.manual_seed(len(names))
+    layers = nn.Sequential(affine(1, 4), *(_LAYERS[name]() for name in names))
+    net = Of(lambda net, x: x[:, :1] + net.layers(x) if residual else net.layers(x), layers=layers)
+    image = torch.rand(1, 1, 6, 8, dtype=torch.float64)
+    assert_sound(net, certify(net, image), image)

@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from soundness import assert_sound
+from support import EVERY_NETWORK, describe, tiny
+
+from normeq.certify import Status, certify
+
+PROVEN = {
+    "ordinary": (),
+    "scale-equiv": ("scale",),
+    "norm-equiv": ("scale", "shift"),
+    "norm-equiv-residual": ("scale", "shift"),
+    "norm-equiv-wrapped": ("scale", "shift"),
+}
+
+
+def _mostly_slow(options: dict) -> Any:
+    """Keep the blind networks, and one that is not, for every day."""
+    every_day = options.get("blind", True) or options["name"] == "unet"
+    marks = [] if every_day else [pytest.mark.slow]
+    return pytest.param(options, marks=marks, id=describe(options))
+
+
+@pytest.mark.parametrize("options", [_mostly_slow(options) for options in EVERY_NETWORK])
+def test_every_network_is_what_it_says(options: dict) -> None:
+    net = tiny(**options)
+    certificate = certify(net)
+    for which in ("scale", "shift"):
+        expected = Status.PROVEN if which in PROVEN[options["variant"]] else Status.BROKEN
+        assert getattr(certificate, which) is expected, certificate.table()
+    size = net.config.get("image_size", 16)
+    image = torch.rand(1, getattr(net, "channels", 1), size, size, dtype=torch.float64)
+    sigma = [] if getattr(net, "blind", True) else [torch.tensor([0.1], dtype=torch.float64)]
+    assert_sound(net, certificate, image, *sigma)
