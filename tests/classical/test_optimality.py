@@ -104,9 +104,10 @@ def test_nlridge_constraints_differ(noisy: np.ndarray) -> None:
     assert np.abs(affine - linear).max() > 0.1
 
 
-def test_wnnm_shrinks_singular_values() -> None:
+@pytest.mark.parametrize("shape", [(3, 12, 9), (3, 9, 12)])
+def test_wnnm_shrinks_singular_values(shape: tuple[int, ...]) -> None:
     torch.manual_seed(0)
-    groups = torch.randn(3, 12, 9, dtype=torch.float64)
+    groups = torch.randn(shape, dtype=torch.float64)
     energy = torch.tensor([0.5, 2.0, 1e6], dtype=torch.float64)
     shrunk = _shrink_singular_values(groups, energy)
     for group, result, penalty in zip(groups, shrunk, energy, strict=True):

@@ -104,6 +104,8 @@ def wnnm(
 
 def _shrink_singular_values(groups: Tensor, energy: Tensor) -> Tensor:
     """Map each singular value s of the groups to ``(s + √(s² - 4·energy)) / 2``, or to 0."""
+    if groups.shape[1] < groups.shape[2]:  # the smaller of the two Gram matrices will do
+        return _shrink_singular_values(groups.mT, energy).mT
     power, directions = torch.linalg.eigh(groups.mT @ groups)
     excess = power - 4.0 * energy[:, None]
     gain = (1.0 + (excess / power).clamp_min(0.0).sqrt()) / 2.0
