@@ -9,6 +9,7 @@ from normeq.nn.affine import (
     constrain,
     init_spread_,
 )
+from normeq.nn.attention import EquivariantAttention, equivariant_attention
 from normeq.nn.fold import fold, fuse
 from normeq.nn.normalized import Normalized, normalized
 from normeq.nn.padding import copy_pad, pad_to_multiple
@@ -20,12 +21,14 @@ __all__ = [
     "AffineConvTranspose2d",
     "AffineLinear",
     "AffineResidual",
+    "EquivariantAttention",
     "KernelSum",
     "Normalized",
     "SortPool",
     "ZeroSumConv2d",
     "constrain",
     "copy_pad",
+    "equivariant_attention",
     "fold",
     "fuse",
     "init_spread_",
