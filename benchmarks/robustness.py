@@ -20,8 +20,7 @@ from tqdm import tqdm
 
 from normeq.evaluate import evaluate, image_denoiser
 from normeq.folders import read_folder
-from normeq.training import checkpoint, load_recipe, shipped_recipes
-from normeq.training.loop import train
+from normeq.training import checkpoint, load_recipe, shipped_recipes, train
 
 SIGMAS = (5, 10, 15, 20, 25, 30, 40, 50, 60, 75, 100)
 OUT = Path(__file__).parent.parent / "docs" / "robustness.csv"

@@ -17,10 +17,9 @@ from typer.testing import CliRunner
 import normeq
 from normeq.cli import app
 from normeq.errors import FileError, InputError, UsageError
-from normeq.training import checkpoint
+from normeq.training import DivergedError, checkpoint, train
 from normeq.training.data import Patches
 from normeq.training.log import read_table
-from normeq.training.loop import DivergedError, train
 
 
 @pytest.fixture(scope="module")
@@ -200,10 +199,13 @@ def test_a_run_that_diverges_stops_and_keeps_its_last_good_checkpoint(
 def test_without_the_extra_the_command_says_what_to_install(photographs, tmp_path, monkeypatch):
     for name in [name for name in sys.modules if name.startswith("normeq.training")]:
         monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delattr(normeq, "training")
     monkeypatch.setitem(sys.modules, "accelerate", None)
     result = CliRunner().invoke(app, command(photographs, tmp_path / "run"))
     assert result.exit_code == 2
-    assert "needs the package accelerate; install it with pip install normeq[train]" in result.stderr
+    assert (
+        "needs the package accelerate; install it with pip install normeq[train]" in result.stderr
+    )
 
 
 def test_mistakes_are_told_before_any_work(photographs, finished, tmp_path):

@@ -33,14 +33,13 @@ def train(
     from normeq.errors import UsageError
 
     try:
-        from normeq.training import load_recipe
-        from normeq.training.loop import train as run
+        from normeq import training
     except ModuleNotFoundError as error:
         raise UsageError(
             f"training needs the package {error.name}; install it with pip install normeq[train]."
         ) from error
-    run(
-        load_recipe(recipe, overrides),
+    training.train(
+        training.load_recipe(recipe, overrides),
         data,
         out,
         validation=validation,

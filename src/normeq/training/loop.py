@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator
-from contextlib import closing
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, closing, nullcontext
 from pathlib import Path
 from statistics import fmean
 
@@ -78,6 +78,7 @@ def train(
     )
     report = _Run(recipe, images, held_out, out, state, accelerator).go()
     accelerator.print(report)
+    accelerator.end_training()
     return report
 
 
@@ -113,21 +114,25 @@ class _Run:
         if self._accelerator.is_main_process:
             self._log = Log(self._out, state.step, self._recipe.optimization.steps)
         try:
-            with closing(self._batches()) as batches, stop_requests() as stop_requested:
+            with closing(self._batches()) as batches, self._stop_requests() as stop_requested:
                 while state.step < self._recipe.optimization.steps:
+                    if stop_requested():
+                        self._stop()
                     with report.timed(DATA):
                         batch = state.on_device(next(batches))
                     with report.timed(NETWORK):
                         self._sums += torch.stack(state.update(batch))
                     with report.timed(FILES):
                         self._after_step()
-                    # Many processes cannot stop at one step without asking each other at each.
-                    if stop_requested() and self._accelerator.num_processes == 1:
-                        self._stop()
         finally:
             if self._log is not None:
                 self._log.close()
         return report
+
+    def _stop_requests(self) -> AbstractContextManager[Callable[[], bool]]:
+        # Many processes could not stop after one step without asking each other at every step.
+        alone = self._accelerator.num_processes == 1
+        return stop_requests() if alone else nullcontext(lambda: False)
 
     def _batches(self) -> Generator[Batch]:
         """Yield this process's share of every batch that is left."""
