@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from normeq.engine import Engine, default_model
+from normeq.engine import default_model, engine_for
 from normeq.errors import InputError, UsageError
 from normeq.images.source import Band, IndexedSource, Pixels, checked_dtype, default_axes
 from normeq.run import NanPolicy, Run, progress_bar
@@ -77,7 +77,9 @@ def denoise(
     True
     """
     array, restore = _as_array(image)
-    engine = Engine(default_model(model, sigma), device=device, tile=tile, value_range=value_range)
+    engine = engine_for(
+        default_model(model, sigma), device=device, tile=tile, value_range=value_range
+    )
     source = ArraySource(array, _axes(array, axes, channel_axis))
     dtype = source.dtype if output_dtype is None else np.dtype(output_dtype)
     run = Run(engine, source, sigma, nan=nan, dtype=checked_dtype(dtype, "output_dtype"))
@@ -112,10 +114,10 @@ def _axes(array: NDArray[Any], axes: str | None, channel_axis: int | None) -> st
     """Name the axes of an array from what the caller says of them."""
     if array.ndim < 2:
         raise InputError(
-            f"an image has at least two axes, rows and columns; this array has shape {array.shape}"
+            f"an image has at least two axes, rows and columns; this array has shape {array.shape}."
         )
     if axes is not None and channel_axis is not None:
-        raise UsageError("give axes or channel_axis, not both: axes='YXC' says where channels are")
+        raise UsageError("give axes or channel_axis, not both: axes='YXC' says where channels are.")
     if axes is not None:
         return axes
     if channel_axis is None:
@@ -126,11 +128,11 @@ def _axes(array: NDArray[Any], axes: str | None, channel_axis: int | None) -> st
         ):
             raise InputError(
                 f"shape {array.shape} looks like a colour image: pass channel_axis=-1, or, if the "
-                "last axis is not colour, say so with axes (such as 'ZYX')"
+                "last axis is not colour, say so with axes (such as 'ZYX')."
             )
         return default_axes(array.ndim)
     if not -array.ndim <= channel_axis < array.ndim or array.ndim < 3:
-        raise UsageError(f"channel_axis {channel_axis} does not exist in shape {array.shape}")
+        raise UsageError(f"channel_axis {channel_axis} does not exist in shape {array.shape}.")
     letters = list(default_axes(array.ndim - 1))
     letters.insert(channel_axis % array.ndim, "C")
     return "".join(letters)
@@ -149,7 +151,7 @@ def _as_array(image: Any) -> tuple[NDArray[Any], Callable[[NDArray[Any]], Any]]:
 
         return array, restore
     if isinstance(image, np.ma.MaskedArray):
-        raise InputError("masked arrays are not denoised: pass image.filled(nan) with nan='keep'")
+        raise InputError("masked arrays are not denoised: pass image.filled(nan) with nan='keep'.")
     array = np.asarray(image)
     if type(image) is not np.ndarray and hasattr(image, "__array_wrap__"):
         return array, image.__array_wrap__

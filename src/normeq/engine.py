@@ -9,6 +9,7 @@ import hashlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from normeq import memory
 from normeq.denoisers import resolve
 from normeq.errors import UsageError
 from normeq.images.source import ImageSource
-from normeq.models import WrappedDenoiser
+from normeq.models import WrappedDenoiser, shipped
 from normeq.nn import Normalized, fold
 from normeq.planes import Floats, Statistics
 
@@ -83,9 +84,9 @@ class Engine:
         value_range: tuple[float, float] | None = None,
     ) -> None:
         if tile is not None and tile < 1:
-            raise UsageError(f"tile is {tile}, but a tile has at least 1 pixel to a side")
+            raise UsageError(f"tile is {tile}, but a tile has at least 1 pixel to a side.")
         if value_range is not None and not value_range[0] < value_range[1]:
-            raise UsageError(f"value_range {value_range} must go from low to high")
+            raise UsageError(f"value_range {value_range} must go from low to high.")
         self.name = model if isinstance(model, str) else type(model).__name__
         denoiser = resolve(model) if isinstance(model, str) else model
         self._tile = tile
@@ -104,14 +105,14 @@ class Engine:
         if self._law == "none" and value_range is None:
             raise UsageError(
                 f"{self.name} is not equivariant, so its result depends on units: say with "
-                "value_range=(low, high) which values are its 0 and 1"
+                "value_range=(low, high) (--value-range LOW HIGH) which values are its 0 and 1."
             )
 
     def _prepare(self, net: nn.Module, device: str) -> None:
         if getattr(net, "channels", 1) != 1:
             raise UsageError(
                 f"{self.name} takes {net.channels} channels; images are denoised channel by "
-                "channel, by a network of one"
+                "channel, by a network of one."
             )
         # The statistics of the plane do what the wrapper would: its inner network has a reach.
         local = net.inner if isinstance(net, WrappedDenoiser) else net
@@ -138,14 +139,14 @@ class Engine:
             if self.blind is False:
                 raise UsageError(
                     f"{self.name} needs the noise level: pass sigma, in the units of the image "
-                    "(normeq.estimate_sigma estimates it)"
+                    "(normeq.estimate_sigma estimates it)."
                 )
             return
         if self.blind:
-            raise UsageError(f"{self.name} is blind: leave sigma out, or use another model")
+            raise UsageError(f"{self.name} is blind: leave sigma out, or use another model.")
         levels = np.asarray(sigma, dtype=np.float64)
         if not np.isfinite(levels).all() or (levels < 0).any():
-            raise UsageError(f"sigma is {sigma}, but a noise level is a number from 0 up")
+            raise UsageError(f"sigma is {sigma}, but a noise level is a number from 0 up.")
 
     # Units -----------------------------------------------------------------------------------
 
@@ -238,6 +239,24 @@ class Engine:
         return result
 
 
+def engine_for(
+    model: str | Callable[..., Any],
+    *,
+    device: str,
+    tile: int | None,
+    value_range: tuple[float, float] | None,
+) -> Engine:
+    """Return an `Engine`; those of shipped models, whose weights never change, are kept."""
+    make = _kept_engine if isinstance(model, str) and model in shipped() else Engine
+    limits = None if value_range is None else (float(value_range[0]), float(value_range[1]))
+    return make(model, device=device, tile=tile, value_range=limits)
+
+
+@lru_cache(maxsize=4)
+def _kept_engine(model: str, **options: Any) -> Engine:
+    return Engine(model, **options)
+
+
 def default_model(model: str | Callable[..., Any], sigma: ArrayLike | None) -> Any:
     """Return the model to use: of the two defaults, the one that takes sigma if it is given.
 
@@ -261,5 +280,5 @@ def _device(name: str) -> torch.device:
             return torch.empty(0, device=name).device
         except (RuntimeError, AssertionError, NotImplementedError) as error:
             reason = next(iter(str(error).splitlines()), "")
-            raise UsageError(f"device {name!r} cannot be used: {reason}") from error
+            raise UsageError(f"device {name!r} cannot be used: {reason}.") from error
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")

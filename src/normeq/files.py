@@ -128,7 +128,7 @@ def _denoise_file(
 ) -> None:
     if target.exists() and options.existing != "overwrite":
         if options.existing == "refuse":
-            raise FileError(f"{target}: exists already; pass --overwrite or --skip-existing")
+            raise FileError(f"{target}: exists already; pass --overwrite or --skip-existing.")
         outcome.status = "skipped"
         return
     with open_image(path, options.axes, options.max_pixels) as source:

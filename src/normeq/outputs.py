@@ -28,12 +28,12 @@ def expand(inputs: Iterable[str | Path]) -> list[Path]:
         if path.is_dir():
             images = _images_in(path)
             if not images:
-                raise FileError(f"{path}: the folder holds no image of a known kind")
+                raise FileError(f"{path}: the folder holds no image of a known kind.")
         elif glob.has_magic(str(entry)):
             matches = sorted(Path(match) for match in glob.glob(str(entry), recursive=True))
             images = [match for match in matches if _is_input(match)]
             if not images:
-                raise FileError(f"{entry}: nothing matches")
+                raise FileError(f"{entry}: nothing matches.")
         else:
             images = [path]  # it does not exist: that is said when its turn comes
         found.update(dict.fromkeys(images))
@@ -44,7 +44,7 @@ def _images_in(folder: Path) -> list[Path]:
     try:
         return sorted(path for path in folder.iterdir() if _is_input(path))
     except OSError as error:
-        raise FileError(f"{folder}: cannot be listed ({error.strerror})") from error
+        raise FileError(f"{folder}: cannot be listed ({error.strerror}).") from error
 
 
 def _is_input(path: Path) -> bool:
@@ -76,22 +76,24 @@ def output_paths(inputs: Sequence[Path], output: Path | None) -> list[Path]:
         targets = [_same_format(inputs[0], output)]
     elif output.suffix and not output.is_dir():
         wanted = "of a known kind" if len(inputs) == 1 else "for several images a folder"
-        raise UsageError(f"--output {output}: must be {wanted}")
+        raise UsageError(f"--output {output}: must be {wanted}.")
     else:
         targets = [output / "".join(_named(path)) for path in inputs]
     twice = [path for path, count in Counter(targets).items() if count > 1]
     if twice:
-        raise UsageError(f"several images would be written to {twice[0]}: denoise them apart")
+        raise UsageError(f"several images would be written to {twice[0]}: denoise them apart.")
     for path, target in zip(inputs, targets, strict=True):
         if target.resolve() == path.resolve():
-            raise UsageError(f"{path} would be replaced by its denoised copy: choose another place")
+            raise UsageError(
+                f"{path} would be replaced by its denoised copy: choose another place."
+            )
     return targets
 
 
 def beside(path: Path) -> Path:
     """Return the default place of a result: ``NAME.denoised.EXT`` in the folder of the input."""
     if any(format_of(parent) == "zarr" for parent in path.parents if parent.suffix):
-        raise UsageError(f"{path} is a part of a Zarr: say with --output where to write")
+        raise UsageError(f"{path} is a part of a Zarr: say with --output where to write.")
     name, extension = _named(path)
     return path.with_name(name + _MARK + extension)
 
@@ -119,5 +121,5 @@ def _same_format(path: Path, output: Path) -> Path:
     given, wanted = format_of(path), format_of(output)
     if ("png" if given == "jpeg" else given) != wanted and given is not None:
         extension = _named(path)[1]
-        raise UsageError(f"--output {output}: the result has the format of {path}: {extension}")
+        raise UsageError(f"--output {output}: the result has the format of {path}: {extension}.")
     return output

@@ -88,16 +88,18 @@ def _overview(image: ImageFile, frame: int) -> Floats:
 
 
 def _interesting(overview: Floats, image: ImageFile) -> tuple[int, int]:
-    """Return the corner of the crop with the most structure."""
-    side = max(1, _CROP // _factor(image))
+    """Return the corner of the crop with the most edges."""
+    factor = _factor(image)
+    side = max(1, _CROP // factor)
     grey = np.nan_to_num(overview.mean(axis=-1))
+    edges = np.abs(np.diff(grey, axis=0, append=grey[-1:]))
+    edges += np.abs(np.diff(grey, axis=1, append=grey[:, -1:]))
     best, corner = -1.0, (0, 0)
     for row in range(0, max(1, grey.shape[0] - side + 1), max(1, side // 2)):
         for column in range(0, max(1, grey.shape[1] - side + 1), max(1, side // 2)):
-            contrast = float(grey[row : row + side, column : column + side].std())
-            if contrast > best:
-                best, corner = contrast, (row, column)
-    factor = _factor(image)
+            found = float(edges[row : row + side, column : column + side].mean())
+            if found > best:
+                best, corner = found, (row, column)
     return (
         min(corner[0] * factor, max(0, image.height - _CROP)),
         min(corner[1] * factor, max(0, image.width - _CROP)),

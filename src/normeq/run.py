@@ -55,9 +55,9 @@ class Run:
         dtype: np.dtype[Any] | None = None,
     ) -> None:
         if nan not in ("raise", "keep"):
-            raise UsageError(f"nan is {nan!r}, but must be 'raise' or 'keep'")
+            raise UsageError(f"nan is {nan!r}, but must be 'raise' or 'keep'.")
         if source.pixels == 0:
-            raise InputError(f"the image is empty: its shape is {source.shape}")
+            raise InputError(f"the image is empty: its shape is {source.shape}.")
         self.engine = engine
         self.source = source
         self.nan = nan
@@ -77,7 +77,7 @@ class Run:
         except ValueError as error:
             raise UsageError(
                 f"sigma has shape {levels.shape}: give one number, or an array of shape "
-                f"{self.source.leading}, one for each plane"
+                f"{self.source.leading}, one for each plane."
             ) from error
 
     def bands(self, done: Container[tuple[int, int]] = ()) -> Iterator[Band]:
@@ -175,10 +175,10 @@ class _Batch:
             raise InputError(
                 f"{found.missing} of the {found.missing + found.count} pixels of plane {frame} "
                 "are NaN or infinite: fill them, or keep them as they are with nan='keep' "
-                "(--nan keep)"
+                "(--nan keep)."
             )
         if not np.isfinite(found.spread):
-            raise InputError(f"plane {frame} holds values too large for double precision")
+            raise InputError(f"plane {frame} holds values too large for double precision.")
         sigma = None if run.sigmas is None else float(run.sigmas[frame])
         units = run.engine.units(found, sigma, self._source)
         return _Plane(frame, sample, units, sigma)

@@ -93,7 +93,7 @@ def spans(length: int, tile: int, halo: int = 0, stride: int = 1) -> list[Span]:
     if length < 1 or tile < 1 or halo < 0 or stride < 1:
         raise UsageError(
             f"cannot cut {length} pixels into tiles of {tile} (halo {halo}, stride {stride}): "
-            "length, tile and stride start at 1, the halo at 0"
+            "length, tile and stride start at 1, the halo at 0."
         )
     return [
         reach(start, min(start + tile, length), length, halo, stride)

@@ -13,8 +13,8 @@ from normeq.images import open_image
 
 
 @pytest.mark.parametrize("version", [2, 3])
-@pytest.mark.parametrize("dtype", ["uint8", "int16", "uint32", "float16", "float64"])
-@pytest.mark.parametrize("chunks", [(1, 8, 8), (3, 5, 7), (3, 19, 17)])
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "float16"])
+@pytest.mark.parametrize("chunks", [(1, 8, 8), (3, 19, 17)])
 def test_pixels_and_attributes_survive(
     tmp_path: Path, version: Any, dtype: str, chunks: tuple[int, ...]
 ) -> None:

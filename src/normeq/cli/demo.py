@@ -30,7 +30,7 @@ def demo(
     try:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise FileError(f"{output}: cannot be made a folder ({error.strerror})") from error
+        raise FileError(f"{output}: cannot be made a folder ({error.strerror}).") from error
     images.write(output / "camera.tif", noisy)
     images.write(output / "camera.denoised.tif", denoised)
     preview = output / "camera.preview.png"

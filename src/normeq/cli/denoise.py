@@ -71,7 +71,7 @@ def denoise(
     2 the call itself cannot work.
     """
     if overwrite and skip_existing:
-        raise UsageError("--overwrite and --skip-existing exclude each other: give one")
+        raise UsageError("--overwrite and --skip-existing exclude each other: give one.")
     from normeq.engine import Engine, default_model
     from normeq.files import Options, denoise_files, total_pixels
     from normeq.images import MAX_PIXELS

@@ -63,10 +63,10 @@ def open_image(
     path = Path(path)
     format = format_of(path)
     if not path.exists():
-        raise FileError(f"{path}: there is no such file")
+        raise FileError(f"{path}: there is no such file.")
     if format is None:
         known = " ".join(suffix for suffixes in FORMATS.values() for suffix in suffixes)
-        raise FileError(f"{path}: has no known extension; known are {known}")
+        raise FileError(f"{path}: has no known extension; known are {known}.")
     source: ImageFile = _opener(format)(path, axes)
     try:
         _check_size(source, max_pixels)
@@ -100,17 +100,17 @@ def _opener(format: str) -> Any:
 
 def _check_size(source: ImageFile, max_pixels: int) -> None:
     if source.pixels == 0:
-        raise InputError(f"{source.path}: is empty, of shape {source.shape}")
+        raise InputError(f"{source.path}: is empty, of shape {source.shape}.")
     if source.pixels > max_pixels:
         raise InputError(
             f"{source.path}: has {source.pixels} pixels, more than the {max_pixels} allowed: "
-            "raise --max-pixels if that is right"
+            "raise --max-pixels if that is right."
         )
     needed = 3 * source.pixels * source.dtype.itemsize  # encoded, decoded, and a copy
     if not source.streams and needed > memory.available():
         raise InputError(
             f"{source.path}: needs {needed / 2**30:.1f} GB of memory to be decoded, more than "
-            "there is; save it as TIFF or Zarr, which are read in parts"
+            "there is; save it as TIFF or Zarr, which are read in parts."
         )
 
 
@@ -141,7 +141,7 @@ def write(path: str | os.PathLike[str], image: NDArray[Any]) -> None:
     path = Path(path)
     format = format_of(path)
     if format not in ("png", "tiff", "npy"):
-        raise UsageError(f"{path}: a new image can be a .png, .tif or .npy file")
+        raise UsageError(f"{path}: a new image can be a .png, .tif or .npy file.")
     with replacing(path) as temporary:
         if format == "npy":
             with temporary.open("wb") as file:
@@ -155,7 +155,7 @@ def write(path: str | os.PathLike[str], image: NDArray[Any]) -> None:
             from normeq.images.raster import encode_png
 
             if image.dtype not in (np.uint8, np.uint16):
-                raise InputError(f"{path}: PNG takes uint8 or uint16, not {image.dtype}")
+                raise InputError(f"{path}: PNG takes uint8 or uint16, not {image.dtype}.")
             pixels = image[..., np.newaxis] if image.ndim == 2 else image
             height, width, samples = pixels.shape
             encode_png(temporary, (height, width, samples), image.dtype, [pixels])

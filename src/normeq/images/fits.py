@@ -38,7 +38,7 @@ class FitsSource(IndexedSource, ImageFile):
             from astropy.io import fits
         except ImportError as error:
             raise InputError(
-                f"{path}: FITS needs the astropy package: pip install 'normeq[fits]'"
+                f"{path}: FITS needs the astropy package: pip install 'normeq[fits]'."
             ) from error
         with (
             reading(path, self.format),
@@ -50,7 +50,7 @@ class FitsSource(IndexedSource, ImageFile):
             if unit is None:
                 raise InputError(
                     f"{path}: holds no plain image of two or more axes (compressed images: "
-                    "funpack them first)"
+                    "funpack them first)."
                 )
             header = unit.header
             self._place = int(unit.fileinfo()["datLoc"])
@@ -61,7 +61,7 @@ class FitsSource(IndexedSource, ImageFile):
         shape = tuple(int(header[f"NAXIS{axis}"]) for axis in range(count, 0, -1))
         gain = float(header.get("BSCALE", 1.0))
         if gain <= 0:
-            raise InputError(f"{path}: BSCALE is {gain:g}, but a unit must be positive")
+            raise InputError(f"{path}: BSCALE is {gain:g}, but a unit must be positive.")
         super().__init__(
             path,
             shape,

@@ -38,9 +38,9 @@ class PngSource(ImageFile):
             width, height, depth, color = struct.unpack(">IIBB", header[:10])
             self._chunks = _kept_chunks(file, path)
         if color == _PALETTE:
-            raise InputError(f"{path}: is a palette image; convert it to gray or RGB first")
+            raise InputError(f"{path}: is a palette image; convert it to gray or RGB first.")
         if depth < 8:
-            raise InputError(f"{path}: has {depth} bits a pixel; convert it to 8 or 16 bits first")
+            raise InputError(f"{path}: has {depth} bits a pixel; convert it to 8 or 16 bits first.")
         samples = _SAMPLES[color]
         shape = (height, width) if samples == 1 else (height, width, samples)
         dtype = np.dtype(np.uint16 if depth == 16 else np.uint8)
@@ -80,7 +80,7 @@ class JpegSource(PngSource):
             mode, (width, height) = image.mode, image.size
             self._chunks = _chunks_of_jpeg(image.info)
         if mode not in ("L", "RGB"):
-            raise InputError(f"{path}: is a {mode} image; convert it to gray or RGB first")
+            raise InputError(f"{path}: is a {mode} image; convert it to gray or RGB first.")
         shape = (height, width) if mode == "L" else (height, width, 3)
         found = "YX" if mode == "L" else "YXS"
         ImageFile.__init__(self, path, shape, np.dtype(np.uint8), axes or found)
@@ -122,7 +122,7 @@ def _decode(path: Path, dtype: np.dtype[Any], samples: int) -> Pixels:
         except ImportError as error:
             raise InputError(
                 f"{path}: colour PNG of 16 bits needs the imagecodecs package: "
-                "pip install 'normeq[codecs]'"
+                "pip install 'normeq[codecs]'."
             ) from error
         return np.asarray(imagecodecs.png_decode(path.read_bytes()), dtype)
     import imageio.v3 as iio
@@ -155,7 +155,7 @@ def _kept_chunks(file: BinaryIO, path: Path) -> bytes:
     while kind != b"IEND":
         _, kind, data = _next_chunk(file)
         if kind == b"acTL":
-            raise InputError(f"{path}: is an animation; save its frames one by one, or as TIFF")
+            raise InputError(f"{path}: is an animation; save its frames one by one, or as TIFF.")
         if kind in _KEPT_CHUNKS:
             kept += _chunk(kind, data)
     return kept

@@ -175,7 +175,7 @@ def default_axes(ndim: int) -> str:
     'QQYX'
     """
     if ndim < 2:
-        raise InputError(f"an image has at least two axes, rows and columns; this one has {ndim}")
+        raise InputError(f"an image has at least two axes, rows and columns; this one has {ndim}.")
     return "Q" * (ndim - 2) + "YX"
 
 
@@ -184,10 +184,10 @@ def checked_axes(axes: str, shape: tuple[int, ...]) -> str:
     axes = axes.upper()
     if len(axes) != len(shape):
         raise UsageError(
-            f"axes {axes!r} name {len(axes)} axes, but the image has {len(shape)}: shape {shape}"
+            f"axes {axes!r} name {len(axes)} axes, but the image has {len(shape)}: shape {shape}."
         )
     if axes.count("Y") != 1 or axes.count("X") != 1:
-        raise UsageError(f"axes {axes!r} must name Y (rows) and X (columns) exactly once")
+        raise UsageError(f"axes {axes!r} must name Y (rows) and X (columns) exactly once.")
     return axes
 
 
@@ -195,12 +195,12 @@ def checked_dtype(dtype: np.dtype[Any], what: str) -> np.dtype[Any]:
     """Return `dtype` if images of it can be denoised, else raise a sentence."""
     if dtype.kind == "b":
         raise InputError(
-            f"{what} holds booleans, which have no noise to remove: convert it to uint8 or float32"
+            f"{what} holds booleans, which have no noise to remove: convert it to uint8 or float32."
         )
     if dtype.kind == "c":
-        raise InputError(f"{what} is complex: denoise its real and imaginary parts one by one")
+        raise InputError(f"{what} is complex: denoise its real and imaginary parts one by one.")
     if dtype.kind not in "iuf" or dtype.itemsize > 8:
-        raise InputError(f"{what} holds {dtype} values, not integers or floats of up to 64 bits")
+        raise InputError(f"{what} holds {dtype} values, not integers or floats of up to 64 bits.")
     return dtype
 
 
@@ -212,7 +212,7 @@ def reading(path: Path, format: str) -> Iterator[None]:
     except NormeqError:
         raise
     except Exception as error:
-        raise FileError(f"{path}: cannot be read as {format} ({reason(error)})") from error
+        raise FileError(f"{path}: cannot be read as {format} ({reason(error)}).") from error
 
 
 @contextmanager
@@ -223,7 +223,7 @@ def writing(path: Path) -> Iterator[None]:
     except OSError as error:
         if isinstance(error, NormeqError):
             raise
-        raise FileError(f"{path}: cannot be written ({reason(error)})") from error
+        raise FileError(f"{path}: cannot be written ({reason(error)}).") from error
 
 
 def reason(error: BaseException) -> str:

@@ -66,7 +66,7 @@ class TiffSource(ImageFile):
         if len(self._tif.series) != 1:
             raise InputError(
                 f"{path}: holds {len(self._tif.series)} images of different kinds; "
-                "save the one to denoise as a file of its own"
+                "save the one to denoise as a file of its own."
             )
         self._series = self._tif.series[0]
         self._key: Any = self._series.keyframe
@@ -74,7 +74,7 @@ class TiffSource(ImageFile):
         if not found.endswith(("YX", "YXS")) or self._key.imagedepth > 1:
             raise InputError(
                 f"{path}: stores its axes as {found}, not as planes that end in YX or YXS; "
-                "save it as an .npy file and name its axes there"
+                "save it as an .npy file and name its axes there."
             )
         if len(self._series.levels) > 1:
             log.warning("%s: only full resolution is denoised and written, not the pyramid", path)
@@ -91,7 +91,7 @@ class TiffSource(ImageFile):
             return found
         tail = "YXS" if found.endswith("YXS") else "YX"
         if not wanted.upper().endswith(tail):
-            raise InputError(f"axes {wanted!r} do not fit the file, whose axes are {found}")
+            raise InputError(f"axes {wanted!r} do not fit the file, whose axes are {found}.")
         return wanted
 
     def _check_whole(self) -> None:
@@ -120,7 +120,7 @@ class TiffSource(ImageFile):
         except KeyError as error:
             raise InputError(
                 f"{self.path}: is compressed with {self._key.compression.name}, which needs the "
-                "imagecodecs package: pip install 'normeq[codecs]'"
+                "imagecodecs package: pip install 'normeq[codecs]'."
             ) from error
 
     def close(self) -> None:
