@@ -130,6 +130,24 @@ def test_a_constant_image_comes_back(method: Method) -> None:
 
 
 @every_method
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("sigma", [1e-6, 1e3])
+def test_a_wrong_sigma_does_no_harm(method: Method, dtype: type, sigma: float) -> None:
+    """Without noise, and with edges, the result stays near the image's values, or at zero."""
+    steps = np.repeat(np.repeat([[250.0, 3.0], [90.0, 91.0]], 11, 0), 11, 1).astype(dtype)
+    result = call(method, steps, sigma)
+    assert result.min() > -5.0
+    assert result.max() < 255.0
+
+
+@pytest.mark.parametrize("constraint", ["affine", "linear"])
+def test_nlridge_bounds_what_a_wrong_sigma_does(constraint: str) -> None:
+    quiet = 100 + np.random.default_rng(0).standard_normal((30, 30))
+    result = call(METHODS["nlridge"], quiet, 20.0, constraint=constraint)
+    assert np.abs(result - quiet).max() < 5 * 20.0
+
+
+@every_method
 def test_pixels_that_cannot_be_denoised_are_refused(method: Method) -> None:
     holed = np.ones((20, 20))
     holed[3, 4] = np.nan

@@ -21,7 +21,8 @@ def each_plane(image: Array, method: Callable[[Tensor], Tensor]) -> Array:
     """Apply a method to the last two axes of an image, looping over the leading ones.
 
     Nothing is rescaled or clipped. Single and double precision are kept; half precision is
-    computed and returned in single, integers in double precision.
+    computed and returned in single, integers in double precision. A tensor on another device
+    is computed on the processor and sent back.
 
     Parameters
     ----------
@@ -37,7 +38,7 @@ def each_plane(image: Array, method: Callable[[Tensor], Tensor]) -> Array:
     array([[[0.5, 1.5],
             [2.5, 3.5]]])
     """
-    tensor = _floating(torch.as_tensor(image).detach())
+    tensor = _floating(torch.as_tensor(image).detach().cpu())
     if tensor.ndim < 2 or tensor.numel() == 0:
         raise InputError(
             f"an image needs at least two axes and one pixel; this one has shape "
@@ -47,7 +48,7 @@ def each_plane(image: Array, method: Callable[[Tensor], Tensor]) -> Array:
         raise InputError("the image holds NaN or infinite values: replace them before denoising.")
     planes = tensor.reshape(-1, *tensor.shape[-2:])
     clean = torch.stack([method(plane) for plane in planes]).reshape(tensor.shape)
-    return clean if isinstance(image, Tensor) else clean.numpy()
+    return clean.to(image.device) if isinstance(image, Tensor) else clean.numpy()
 
 
 def positive_sigma(sigma: float) -> float:

@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from normeq.classical.blocks import Aggregate, Matches, gather, match
+from normeq.classical.blocks import Aggregate, gather, match
 from normeq.classical.planes import Array, each_plane, positive_sigma
 
 __all__ = ["wnnm"]
@@ -77,15 +77,16 @@ def wnnm(
 
     def iterate(plane: Tensor) -> Tensor:
         estimate = plane
-        groups: list[Matches] = []
+        groups: list[Tensor] = []
         for iteration in range(iterations):
             estimate = estimate + _REGULARISATION * (plane - estimate)
             matching, between = divmod(iteration, _ITERATIONS_PER_MATCHING)
             if between == 0:
                 wanted = max(count - _FEWER_PATCHES_PER_MATCHING * matching, 1)
-                groups = list(match(estimate, patch, step=step, radius=radius, count=wanted))
+                found = match(estimate, patch, step=step, radius=radius, count=wanted)
+                groups = [matches.corners for matches in found]
             aggregate = Aggregate(plane, patch)
-            for corners, _ in groups:
+            for corners in groups:
                 patches = gather(estimate, corners, patch)
                 if iteration == 0:
                     variance = plane.new_full((len(corners),), sigma**2)
