@@ -150,7 +150,8 @@ def _sheet(rows: list[list[NDArray[np.uint8]]], captions: list[list[str]]) -> ND
             draw.text((left, top), _fitted(text, font, wide), fill="black", font=font)
             sheet.paste(Image.fromarray(panel), (left, top + _CAPTION))
         top += panel_height + _CAPTION + _MARGIN
-    return np.asarray(sheet)
+    colored = any(np.ptp(panel, axis=-1).any() for row in rows for panel in row)
+    return np.asarray(sheet if colored else sheet.convert("L"))
 
 
 def _fitted(text: str, font: Any, width: int) -> str:
