@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from normeq.certify.certificate import Certificate, Status
 from normeq.certify.shadow import ANY, SAFETY, Culprit, Shadow, near, uniform
 from normeq.certify.step import span
-from normeq.certify.trace import PROPERTIES, Untraceable, culprits_of, run, trace
+from normeq.certify.trace import PROPERTIES, Run, Untraceable, culprits_of, run, trace
 from normeq.errors import UsageError
 
 Example = Tensor | Sequence[Any]
@@ -52,14 +52,13 @@ def certify(module: nn.Module, example: Example | None = None) -> Certificate:
     >>> [(c.path, c.operation, c.property) for c in certify(net).culprits]
     [('1', 'relu', 'shift')]
     """
-    args = _arguments(module, example)
+    args = arguments(module, example)
     try:
         program = trace(module, args)
     except Untraceable as error:
         _refuse_unfit(module, args)
         return _untraceable(str(error))
-    precision = torch.finfo(args[0].dtype).eps
-    outcome = run(program, _shadows(args, precision), precision)
+    outcome = _run(program, args)
     culprits, statuses = [], {}
     for which in PROPERTIES:
         found = culprits_of(outcome.outputs, which) or _wrong_at_the_end(outcome.outputs, which)
@@ -72,7 +71,20 @@ def certify(module: nn.Module, example: Example | None = None) -> Certificate:
     return Certificate(statuses["scale"], statuses["shift"], ordered, bound, tuple(outcome.records))
 
 
-def _arguments(module: nn.Module, example: Example | None) -> list[Any]:
+def send(module: nn.Module, args: Sequence[Any]) -> Run | None:
+    """Send the laws of the arguments through a network; None if it cannot be traced."""
+    try:
+        return _run(trace(module, args), args)
+    except Untraceable:
+        return None
+
+
+def _run(program: torch.export.ExportedProgram, args: Sequence[Any]) -> Run:
+    precision = torch.finfo(args[0].dtype).eps
+    return run(program, _shadows(args, precision), precision)
+
+
+def arguments(module: nn.Module, example: Example | None) -> list[Any]:
     """Return the network's arguments, all of its numbers as tensors."""
     tensor = next((p for p in module.parameters() if p.is_floating_point()), torch.empty(0))
     if example is None:

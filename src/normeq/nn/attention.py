@@ -102,6 +102,9 @@ class EquivariantAttention(nn.Module):
     True
     """
 
+    query_bias: nn.Parameter | None
+    key_bias: nn.Parameter | None
+
     def __init__(
         self, embed_dim: int, num_heads: int, *, bias: bool = True, batch_first: bool = True
     ) -> None:
@@ -148,4 +151,5 @@ class EquivariantAttention(nn.Module):
 
     def _split(self, tokens: Tensor) -> Tensor:
         """Bring ``(N, L, C)`` to ``(N, heads, L, C/heads)``."""
-        return tokens.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+        heads: Tensor = tokens.unflatten(-1, (self.num_heads, -1))
+        return heads.transpose(1, 2)

@@ -1,0 +1,125 @@
+"""Equivariant twins of any network: the public door."""
+
+from __future__ import annotations
+
+import copy
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor, nn
+
+from normeq.certify import Certificate, Status
+from normeq.certify.api import Example, arguments, certify, send
+from normeq.convert.affine import make_affine
+from normeq.convert.editor import Editor
+from normeq.convert.homogeneous import make_homogeneous
+from normeq.convert.report import Report
+from normeq.convert.residual import OnDifferences, keeps_shape
+from normeq.errors import UsageError
+from normeq.nn import Normalized
+
+Target = Literal["scale-equiv", "norm-equiv", "norm-equiv-residual", "norm-equiv-wrapped"]
+TARGETS: tuple[Target, ...] = get_args(Target)
+
+
+def convert(
+    module: nn.Module, to: Target, example: Example | None = None
+) -> tuple[nn.Module, Report]:
+    """Return a twin of a network that has a property by construction, proven, and what changed.
+
+    The twin is called as the network is, its layers keep their names as far as they can, and it
+    can be trained, saved, folded and exported. The network itself is left as it is.
+
+    Parameters
+    ----------
+    module
+        Any network.
+    to
+        ``"scale-equiv"``: ``f(λ·y) = λ·f(y)``; biases and shifts of batch norms are dropped and
+        smooth activations become ReLU. The others: ``f(λ·y + μ, λ·σ) = λ·f(y, σ) + μ``.
+        ``"norm-equiv"``: kernels that sum to one, sort pooling, affine residuals, copy padding;
+        to be trained again. ``"norm-equiv-residual"``: the scale-equivariant twin on differences
+        from the local mean, which is added at the end; close to the original.
+        ``"norm-equiv-wrapped"``: the network as it is, on images normalised by their mean and
+        standard deviation.
+    example
+        An image batch, or the network's arguments, as for `normeq.certify`.
+
+    Returns
+    -------
+    tuple
+        The twin, in the original's mode, and a `Report`.
+
+    Examples
+    --------
+    >>> from torch import nn
+    >>> net = nn.Sequential(nn.Conv2d(1, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(),
+    ...                     nn.Conv2d(8, 1, 3, padding=1))
+    >>> twin, report = convert(net, "norm-equiv")
+    >>> twin[0], twin[2]
+    (ParametrizedAffineConv2d(...), SortPool(group=2))
+    >>> report.certificate.norm
+    <Status.PROVEN: 'proven'>
+    """
+    if to not in TARGETS:
+        raise UsageError(f"{to!r} is no variant to convert to: use one of {', '.join(TARGETS)}.")
+    args = _filled(arguments(module, example))
+    editor = Editor(module, args)
+    if to == "norm-equiv-wrapped":
+        editor.wrap(Normalized(editor.root, "mean-std"))
+    elif to == "norm-equiv":
+        make_affine(editor, send(module, args))
+    else:
+        make_homogeneous(editor)
+        if to == "norm-equiv-residual":
+            if not keeps_shape(copy.deepcopy(module).eval(), args):
+                raise UsageError(
+                    f"the output of {type(module).__name__} has not the shape of its input, to "
+                    "which the residual form adds: convert it to 'norm-equiv' or "
+                    "'norm-equiv-wrapped'."
+                )
+            editor.wrap(OnDifferences(editor.root))
+    twin = editor.root
+    certificate = certify(copy.deepcopy(twin).eval(), args)
+    _refuse(module, to, certificate)
+    sizes = tuple(sum(p.numel() for p in net.parameters()) for net in (module, twin))
+    report = Report(
+        to, tuple(editor.changes), (sizes[0], sizes[1]), _distance(module, twin, args), certificate
+    )
+    return twin, report
+
+
+def _filled(args: list[object]) -> list[object]:
+    """Fill an example of zeros with noise, on which a distance can be measured."""
+    image = args[0]
+    assert isinstance(image, Tensor)
+    if not image.any():
+        noise = torch.rand(image.shape, generator=torch.Generator().manual_seed(0))
+        args = [noise.to(image), *args[1:]]
+    return args
+
+
+def _refuse(module: nn.Module, to: Target, certificate: Certificate) -> None:
+    """Refuse a network of which some operations have no counterpart, naming them."""
+    status = certificate.scale if to == "scale-equiv" else certificate.norm
+    if status is Status.PROVEN:
+        return
+    wanted = ("scale",) if to == "scale-equiv" else ("scale", "shift")
+    left = [culprit for culprit in certificate.culprits if culprit.property in wanted]
+    names = dict.fromkeys(f"{c.operation} in {c.path or 'the network itself'}" for c in left)
+    listed = "; ".join(list(names)[:6]) + ("; ..." if len(names) > 6 else "")
+    raise UsageError(
+        f"{type(module).__name__} cannot be made {to}, because there is no counterpart for: "
+        f"{listed}. Convert it to 'norm-equiv-wrapped', which takes any network, or change these "
+        f"({left[0].reason} Mend: {left[0].mend})."
+    )
+
+
+@torch.no_grad()
+def _distance(module: nn.Module, twin: nn.Module, args: list[object]) -> float:
+    """Measure how far the twin's output is from the original's, in spreads of that."""
+    before, after = (copy.deepcopy(net).eval()(*args) for net in (module, twin))
+    if not isinstance(before, Tensor):
+        return float("nan")
+    spread = before.double().std()
+    return float((after.double() - before.double()).square().mean().sqrt() / spread)

@@ -1,0 +1,89 @@
+"""Fold batch norm, with its running statistics, into the layer before it."""
+
+from __future__ import annotations
+
+from typing import TypeGuard
+
+import torch
+from torch import Tensor, fx, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.conv import _ConvTransposeNd
+
+from normeq.convert.editor import Editor
+
+LINEAR = (nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.Linear, _ConvTransposeNd)
+
+
+class ChannelGain(nn.Module):
+    """Multiply each channel by a trainable gain: what is left of a batch norm without its shift.
+
+    Examples
+    --------
+    >>> import torch
+    >>> ChannelGain(torch.tensor([2.0, 3.0]))(torch.ones(1, 2)).tolist()
+    [[2.0, 3.0]]
+    """
+
+    def __init__(self, gain: Tensor) -> None:
+        super().__init__()
+        self.gain = nn.Parameter(gain.clone())
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Scale the channels (axis 1)."""
+        return x * self.gain.reshape(-1, *[1] * (x.ndim - 2))
+
+
+def gain_of(norm: _BatchNorm) -> Tensor:
+    """Return the gain of each channel."""
+    assert norm.running_var is not None
+    gain = (norm.running_var + norm.eps).rsqrt()
+    return gain if norm.weight is None else (gain * norm.weight).detach()
+
+
+@torch.no_grad()
+def fold_batch_norms(editor: Editor) -> None:
+    """Fold every batch norm that directly follows a linear layer; its shift is dropped."""
+    uses = _uses(editor)
+    for part in editor.parts():
+        for node in part.nodes:
+            norm, before = part.layer(node), _input(node)
+            layer = part.layer(before)
+            if not _has_statistics(norm) or not isinstance(layer, LINEAR):
+                continue
+            alone = len(before.users) == 1 if before is not None else False
+            if alone and uses[layer] == uses[norm] == 1:
+                _scale(layer, gain_of(norm))
+                path = f"{part.path}.{node.target}".lstrip(".")
+                editor.replace(path, norm, nn.Identity(), f"folded into {type(layer).__name__}")
+
+
+def _uses(editor: Editor) -> dict[nn.Module, int]:
+    """Count how often each layer is called in the forward passes that can be traced."""
+    counts: dict[nn.Module, int] = {}
+    for part in editor.parts():
+        for node in part.nodes:
+            layer = part.layer(node)
+            if layer is not None:
+                counts[layer] = counts.get(layer, 0) + 1
+    return counts
+
+
+def _input(node: fx.Node) -> fx.Node | None:
+    first = node.args[0] if node.args else None
+    return first if isinstance(first, fx.Node) else None
+
+
+def _has_statistics(layer: nn.Module | None) -> TypeGuard[_BatchNorm]:
+    return isinstance(layer, _BatchNorm) and layer.running_var is not None
+
+
+def _scale(layer: nn.Module, gain: Tensor) -> None:
+    """Multiply the kernels of each output channel by its gain."""
+    weight: Tensor = layer.weight  # type: ignore[assignment]
+    if isinstance(layer, _ConvTransposeNd):
+        per_group = gain.reshape(layer.groups, 1, -1)
+        grouped = weight.unflatten(0, (layer.groups, -1))
+        shape = (*per_group.shape, *[1] * (weight.ndim - 2))
+        weight.copy_((grouped * per_group.reshape(shape)).flatten(0, 1))
+    else:
+        weight.mul_(gain.reshape(-1, *[1] * (weight.ndim - 1)))

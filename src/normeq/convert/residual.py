@@ -1,0 +1,59 @@
+"""The residual form: the input added to a homogeneous function of its differences."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from normeq.nn import copy_pad
+
+
+class OnDifferences(nn.Module):
+    """Add the local mean to what a network makes of the rest: ``f(λ·y + μ) = λ·f(y) + μ``.
+
+    ``f(y) = m + g(y - m)`` with `m` the mean of a window around each pixel: the residual form
+    ``y + (g(Dy) - Dy)``, where the kernels of ``D = 1 - mean`` sum to zero. A network `g` that
+    is scale-equivariant and hardly minds a smooth offset stays close to itself.
+
+    Parameters
+    ----------
+    inner
+        A scale-equivariant network from images to images of the same shape; called with whatever
+        further arguments `f` is called with.
+    radius
+        Reach of the window to each side.
+
+    Examples
+    --------
+    >>> import torch
+    >>> f = OnDifferences(torch.nn.ReLU()).double()
+    >>> y = torch.rand(1, 1, 9, 9, dtype=torch.float64)
+    >>> torch.allclose(f(7 * y + 1000), 7 * f(y) + 1000)
+    True
+    """
+
+    def __init__(self, inner: nn.Module, radius: int = 7) -> None:
+        super().__init__()
+        self.inner = inner
+        self.radius = radius
+
+    def forward(self, y: Tensor, *rest: Any) -> Tensor:
+        """Apply to images of shape ``(N, C, H, W)``."""
+        padded = copy_pad(y, (self.radius,) * 4)
+        mean = F.avg_pool2d(padded, 2 * self.radius + 1, 1)
+        out: Tensor = self.inner(y - mean, *rest)
+        return mean + out
+
+    def extra_repr(self) -> str:
+        """Describe the window in a printed network."""
+        return f"radius={self.radius}"
+
+
+def keeps_shape(module: nn.Module, args: list[Any]) -> bool:
+    """Whether a network's output has the shape of its first argument."""
+    with torch.no_grad():
+        out = module(*args)
+    return isinstance(out, Tensor) and out.shape == args[0].shape

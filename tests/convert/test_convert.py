@@ -1,0 +1,195 @@
+from __future__ import annotations
+
+import copy
+import io
+
+import pytest
+import torch
+from soundness import assert_sound, measure
+from strangers import Attentive, Conditioned, ResNet, UNet
+from support import tiny
+from torch import nn
+from torch.nn import functional as F
+
+import normeq
+from normeq.certify import Status
+from normeq.convert import convert
+from normeq.errors import UsageError
+from normeq.nn import EquivariantAttention, SortPool
+from normeq.reproduce.networks import NLRN, DnCNN, SwinIR, random_network
+
+TARGETS = ("scale-equiv", "norm-equiv", "norm-equiv-residual", "norm-equiv-wrapped")
+
+
+def example(seed: int = 0, size: int = 16) -> torch.Tensor:
+    return torch.rand(1, 1, size, size, generator=torch.Generator().manual_seed(seed))
+
+
+def trained_looking(net: nn.Module) -> nn.Module:
+    """Give batch norms statistics of their own and every bias a value."""
+    for module in net.modules():
+        if isinstance(module, nn.BatchNorm2d):
+            module.running_mean.uniform_(-0.5, 0.5)
+            module.running_var.uniform_(0.5, 1.5)
+    for name, parameter in net.named_parameters():
+        if name.endswith("bias"):
+            parameter.data.uniform_(-0.2, 0.2)
+    return net.eval()
+
+
+STRANGERS = {
+    "unet": lambda: UNet(),
+    "unet-bilinear": lambda: UNet(bilinear=True),
+    "resnet": lambda: ResNet(),
+    "dncnn": lambda: random_network(DnCNN),
+}
+
+
+@pytest.mark.parametrize("to", TARGETS)
+@pytest.mark.parametrize("name", STRANGERS)
+def test_twins_have_the_property_and_the_original_is_untouched(name: str, to: str) -> None:
+    net = trained_looking(STRANGERS[name]())
+    before = copy.deepcopy(net.state_dict())
+    twin, report = convert(net, to, example())
+    assert report.certificate.scale is Status.PROVEN
+    if to != "scale-equiv":
+        assert report.certificate.norm is Status.PROVEN
+    assert_sound(twin, report.certificate, example(1).double())
+    assert all(torch.equal(value, before[key]) for key, value in net.state_dict().items())
+    assert twin(example(2)).shape == net(example(2)).shape
+
+
+def test_a_twin_can_be_trained_saved_folded_and_exported() -> None:
+    net = trained_looking(UNet())
+    twin, _ = convert(net, "norm-equiv", example())
+    optimiser = torch.optim.Adam(twin.parameters(), 1e-3)
+    losses = []
+    for _ in range(3):
+        loss = (twin(example(3)) - 0.5).square().mean()
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        losses.append(loss.item())
+    assert losses[-1] < losses[0]
+    assert all(p.grad is not None and p.grad.isfinite().all() for p in twin.parameters())
+
+    again, _ = convert(net, "norm-equiv", example())
+    buffer = io.BytesIO()
+    torch.save(twin.state_dict(), buffer)
+    buffer.seek(0)
+    again.load_state_dict(torch.load(buffer, weights_only=True))
+    with torch.no_grad():
+        expected = twin(example(4))
+        assert torch.equal(again(example(4)), expected)
+        assert torch.allclose(normeq.nn.fold(twin)(example(4)), expected, atol=1e-5)
+        exported = torch.export.export(twin, (example(4),), strict=False).module()
+        assert torch.allclose(exported(example(4)), expected, atol=1e-6)
+    assert measure(twin, example(5).double())["shift"] < 1e-9
+
+
+def test_names_and_classes_stay_where_they_can() -> None:
+    net = UNet()
+    twin, report = convert(net, "norm-equiv", example())
+    assert type(twin) is UNet
+    assert isinstance(twin.up1.conv.double_conv[2], SortPool)
+    assert {path.removesuffix(".parametrizations.weight.original")
+            for path, _ in twin.named_parameters()} == {
+        path.removesuffix(".weight") for path, p in net.named_parameters()
+        if path.endswith("weight") and p.ndim == 4
+    }  # fmt: skip
+    assert report.parameters[0] == sum(p.numel() for p in net.parameters())
+    assert "10 x  ReLU  ->  SortPool" in report.table()
+    assert "10 x  BatchNorm2d  ->  folded into Conv2d" in report.table()
+
+
+def test_folded_batch_norm_leaves_the_function_but_for_shifts() -> None:
+    net = nn.Sequential(
+        nn.Conv2d(1, 4, 3, bias=False), nn.BatchNorm2d(4), nn.ReLU(),
+        nn.ConvTranspose2d(4, 6, 3, groups=2, bias=False), nn.BatchNorm2d(6),
+        nn.BatchNorm2d(6),
+    )  # fmt: skip
+    for norm in (net[1], net[4], net[5]):
+        norm.running_var.uniform_(0.5, 2)
+        norm.weight.data.uniform_(0.5, 2)
+    net.eval()
+    twin, report = convert(net, "scale-equiv", example())
+    with torch.no_grad():
+        assert torch.allclose(twin(example(1)), net(example(1)), atol=1e-5)
+    assert report.moved < 1e-5
+    assert [change.now for change in report.changes] == [
+        "folded into Conv2d", "folded into ConvTranspose2d", "ChannelGain"
+    ]  # fmt: skip
+
+
+def test_functional_calls_and_proportions() -> None:
+    twin, report = convert(ResNet("silu"), "norm-equiv", example())
+    counts = {(change.was, change.now) for change in report.changes}
+    assert ("silu()", "SortPool") in counts
+    assert ("dropout()", "none") in counts
+    assert ("ConvTranspose2d", "Sequential") in counts
+    proportions = sorted(float(p) for name, p in twin.named_parameters() if name.endswith(".t"))
+    assert proportions == pytest.approx([-1.0, 1 / 6, 1 / 6, 0.5])
+
+
+def test_noise_levels_stay_free() -> None:
+    sigma = torch.tensor([0.2])
+    net = Conditioned()
+    for to in TARGETS:
+        twin, report = convert(net, to, (example(), sigma))
+        assert report.certificate.scale is Status.PROVEN
+        assert_sound(twin, report.certificate, example(1).double(), sigma.double())
+    twin, _ = convert(net, "norm-equiv", (example(), sigma))
+    assert torch.equal(twin.body[0].weight[:, 1], net.body[0].weight[:, 1])
+
+
+@pytest.mark.parametrize("fused", [True, False])
+def test_attention(fused: bool) -> None:
+    net = Attentive(fused)
+    twin, report = convert(net, "norm-equiv", example())
+    assert report.certificate.norm is Status.PROVEN
+    assert_sound(twin, report.certificate, example(1).double())
+    assert isinstance(twin.mix, nn.Linear if fused else EquivariantAttention)
+
+
+@pytest.mark.parametrize(
+    ("build", "to", "named"),
+    [
+        (lambda: random_network(SwinIR), "norm-equiv", "layer_norm in embedding"),
+        (lambda: random_network(SwinIR), "scale-equiv", "layer_norm in embedding"),
+        (lambda: random_network(NLRN), "norm-equiv", "softmax in nonlocal_average"),
+        (lambda: Attentive(True), "norm-equiv-residual", "scaled_dot_product_attention"),
+        (lambda: nn.Sequential(nn.Conv2d(1, 2, 1), nn.Sigmoid()), "norm-equiv", "sigmoid in 1"),
+        (lambda: nn.Sequential(nn.ConvTranspose2d(1, 1, 5, 2)), "norm-equiv", "conv_transpose2d"),
+    ],
+)
+def test_what_has_no_counterpart_is_refused_by_name(build, to: str, named: str) -> None:
+    with pytest.raises(UsageError, match=f"{named}.*norm-equiv-wrapped"):
+        convert(build(), to, example(size=8))
+
+
+def test_other_refusals() -> None:
+    with pytest.raises(UsageError, match="no variant to convert to"):
+        convert(nn.Conv2d(1, 1, 1), "equivariant")
+    with pytest.raises(UsageError, match="has not the shape of its input"):
+        convert(nn.Conv2d(1, 2, 1), "norm-equiv-residual", example())
+
+
+def test_a_network_of_this_package_converts_and_stays_close() -> None:
+    net = tiny("fdncnn", "scale-equiv")
+    twin, report = convert(net, "norm-equiv-residual", example())
+    assert report.certificate.norm is Status.PROVEN
+    with torch.no_grad():  # a zero-mean image hardly meets the local mean
+        y = torch.randn(1, 1, 32, 32)
+        assert F.mse_loss(twin(y), net(y)) < 0.1 * net(y).var()
+    affine, report = convert(tiny("unet", "ordinary"), "norm-equiv", example())
+    assert report.certificate.norm is Status.PROVEN
+    assert affine.channels == 1
+
+
+def test_layers_of_one_and_three_dimensions() -> None:
+    line = nn.Sequential(nn.Conv1d(1, 4, 3, padding=1), nn.GELU(), nn.Conv1d(4, 1, 1))
+    cube = nn.Sequential(nn.Conv3d(1, 4, 3, padding=1), nn.ReLU(), nn.Conv3d(4, 1, 1))
+    flat = nn.Sequential(nn.Linear(6, 4), nn.Tanh(), nn.Linear(4, 6))
+    for net, shape in ((line, (1, 1, 9)), (cube, (1, 1, 5, 5, 5)), (flat, (1, 6))):
+        _, report = convert(net, "norm-equiv", torch.rand(shape))
+        assert report.certificate.norm is Status.PROVEN
