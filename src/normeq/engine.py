@@ -53,11 +53,12 @@ class Units:
 
 @dataclass(frozen=True)
 class Plan:
-    """How an image is cut: tiles, rows in a band, frames in a batch."""
+    """How an image is cut: tiles, rows in a band, frames read together, tiles run together."""
 
     tile: tuple[int, int]
     rows: int
-    frames: int
+    frames: int = 1
+    batch: int = 1
 
 
 class Engine:
@@ -168,7 +169,7 @@ class Engine:
         """Choose tiles for an image: the whole plane if memory allows it."""
         height, width = source.height, source.width
         if self._net is None or self.halo is None:
-            return Plan((height, width), height, 1)  # it sees whole planes
+            return Plan((height, width), height)  # it sees whole planes
         limit = self._pixels_at_once()
         if self._tile is not None:
             tile = (min(self._tile, height), min(self._tile, width))
@@ -178,9 +179,9 @@ class Engine:
             tile = self._largest_tile(width, limit)
         row_bytes = width * source.samples * source.dtype.itemsize
         rows = source.band_rows or min(tile[0], max(self.stride, _BAND_BYTES // row_bytes))
-        if rows < height or tile != (height, width):
-            return Plan(tile, rows, 1)
-        return Plan(tile, height, max(1, limit // (height * width * source.samples)))
+        batch = max(1, limit // ((tile[0] + 2 * self.halo) * (tile[1] + 2 * self.halo)))
+        whole = rows >= height and tile == (height, width)
+        return Plan(tile, rows, max(1, batch // source.samples) if whole else 1, batch)
 
     def _largest_tile(self, width: int, limit: int) -> tuple[int, int]:
         """Return a tile whose halo costs little and whose activations stay near the processor.
@@ -197,7 +198,10 @@ class Engine:
 
     def _pixels_at_once(self) -> int:
         """Return how many pixels fit into the memory for one call of the network."""
-        budget = min(_BUDGET, memory.available() // 4)
+        free = memory.available()
+        if self._device.type == "cuda":
+            free = torch.cuda.mem_get_info(self._device)[0]
+        budget = min(_BUDGET, free // 4)
         return max(_SMALLEST_TILE**2, budget // (_ALIVE * self._bytes_per_pixel()))
 
     def _bytes_per_pixel(self) -> int:

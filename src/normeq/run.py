@@ -191,7 +191,7 @@ class _Batch:
             for frame, band in bands.items():
                 band.pixels[..., -1] = self._read(frame, slice(start, stop))[..., -1]
         jobs = (job for frame in frames for job in self._jobs(frame, start, stop))
-        at_once = self._run.plan.frames * self._source.samples
+        at_once = self._run.plan.batch
         for _, alike in groupby(enumerate(jobs), lambda j: (j[0] // at_once, j[1].values.shape)):
             group = [job for _, job in alike]
             for job, pixels in zip(group, self._results(group), strict=True):

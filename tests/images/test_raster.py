@@ -8,7 +8,7 @@ from image_samples import copy, inverted, sample
 from PIL import Image, PngImagePlugin
 
 from normeq import images
-from normeq.errors import FileError, InputError
+from normeq.errors import FileError, InputError, UsageError
 from normeq.images import open_image
 from normeq.images.raster import _chunk
 
@@ -77,6 +77,22 @@ def test_a_bomb_is_refused_by_its_header(tmp_path: Path) -> None:
     )
     with pytest.raises(InputError, match="--max-pixels"):
         open_image(tmp_path / "in.png")
+
+
+def test_the_limit_is_ours_not_that_of_a_library(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 10)
+    image = sample((16, 24), "uint8")
+    images.write(tmp_path / "in.png", image)
+    np.testing.assert_array_equal(images.read(tmp_path / "in.png"), image)
+    assert Image.MAX_IMAGE_PIXELS == 10
+
+
+def test_axes_of_pictures_are_what_they_are(tmp_path: Path) -> None:
+    images.write(tmp_path / "in.png", sample((16, 24, 3), "uint8"))
+    with pytest.raises(UsageError, match="do not fit"):
+        open_image(tmp_path / "in.png", "YXC")
 
 
 def test_wrong_extensions_are_named(tmp_path: Path) -> None:

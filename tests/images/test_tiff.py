@@ -7,7 +7,7 @@ import tifffile
 from image_samples import copy, inverted, sample
 
 from normeq import images
-from normeq.errors import FileError, InputError
+from normeq.errors import FileError, InputError, UsageError
 from normeq.images import open_image
 
 DTYPES = ["uint8", "uint16", "int16", "int32", "uint32", "float16", "float32", "float64"]
@@ -123,6 +123,31 @@ def test_ome(tmp_path: Path) -> None:
         assert ours == theirs
 
 
+def test_ome_in_several_files_becomes_one(tmp_path: Path) -> None:
+    image = sample((2, 24, 20), "uint16")
+    pixels = (
+        '<Pixels ID="Pixels:0" DimensionOrder="XYZCT" Type="uint16" SizeX="20" SizeY="24" '
+        'SizeZ="2" SizeC="1" SizeT="1"><Channel ID="Channel:0" SamplesPerPixel="1"/>{}</Pixels>'
+    )
+    places = "".join(
+        f'<TiffData IFD="0" FirstZ="{z}" PlaneCount="1"><UUID FileName="{z}.ome.tif">'
+        f"urn:uuid:{z}</UUID></TiffData>"
+        for z in range(2)
+    )
+    for z in range(2):
+        xml = (
+            '<?xml version="1.0" encoding="UTF-8"?>'
+            '<OME xmlns="http://www.openmicroscopy.org/Schemas/OME/2016-06" '
+            f'UUID="urn:uuid:{z}"><Image ID="Image:0">{pixels.format(places)}</Image></OME>'
+        )
+        tifffile.imwrite(tmp_path / f"{z}.ome.tif", image[z], description=xml, metadata=None)
+    copy(tmp_path / "0.ome.tif", tmp_path / "out.ome.tif")
+    (tmp_path / "1.ome.tif").unlink()
+    with tifffile.TiffFile(tmp_path / "out.ome.tif") as after:
+        np.testing.assert_array_equal(after.asarray(), inverted(image))
+        assert after.series[0].axes == "ZYX"
+
+
 def test_tags_of_every_page_survive(tmp_path: Path) -> None:
     with tifffile.TiffWriter(tmp_path / "in.tif") as writer:
         for page in range(3):
@@ -217,5 +242,5 @@ def test_leading_axes_can_be_renamed(tmp_path: Path) -> None:
     tifffile.imwrite(tmp_path / "in.tif", sample((3, 16, 16), "uint8"), photometric="minisblack")
     with open_image(tmp_path / "in.tif", "tyx") as source:
         assert source.axes == "TYX"
-    with pytest.raises(InputError, match="do not fit"):
+    with pytest.raises(UsageError, match="do not fit"):
         open_image(tmp_path / "in.tif", "YXC")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import secrets
 import shutil
@@ -27,16 +28,47 @@ def replacing(path: Path) -> Iterator[Path]:
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
     with writing(path):
+        _remove_abandoned(path)
         # Not tempfile: its files are private to the user, and the result would be too.
-        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+        handle = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
         try:
-            yield temporary
-            sync(temporary)
+            try:
+                _lock(handle)
+                yield temporary
+                os.fsync(handle)
+            finally:
+                os.close(handle)  # Windows renames no open file
             os.replace(temporary, path)
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
         sync(path.parent)
+
+
+def _remove_abandoned(path: Path) -> None:
+    """Remove what killed runs have left of `path`: temporary files that nobody holds locked."""
+    for left in path.parent.glob(f".{glob.escape(path.name)}.*.partial"):
+        if not left.is_file():
+            continue
+        handle = os.open(left, os.O_RDONLY)
+        try:
+            if _lock(handle):
+                left.unlink()
+        finally:
+            os.close(handle)
+
+
+def _lock(handle: int) -> bool:
+    """Lock an open file for as long as it is open; tell whether that worked."""
+    try:
+        import fcntl
+    except ImportError:  # not POSIX: nothing is locked, and nothing counts as abandoned
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def replace_folder(temporary: Path, path: Path) -> None:

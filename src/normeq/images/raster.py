@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
 from normeq.errors import InputError
-from normeq.images.source import Band, ImageFile, Pixels, reading
+from normeq.images.source import Band, ImageFile, Pixels, reading, same_axes
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 # Colour type of the PNG header for a number of samples, and back.
@@ -45,7 +46,7 @@ class PngSource(ImageFile):
         shape = (height, width) if samples == 1 else (height, width, samples)
         dtype = np.dtype(np.uint16 if depth == 16 else np.uint8)
         found = "YX" if samples == 1 else "YXS"
-        super().__init__(path, shape, dtype, axes or found, alpha=samples in (2, 4))
+        super().__init__(path, shape, dtype, same_axes(axes, found), alpha=samples in (2, 4))
         self._decoded: Pixels | None = None
 
     def read(self, frame: int, start: int, stop: int) -> Pixels:
@@ -74,7 +75,7 @@ class JpegSource(PngSource):
     def __init__(self, path: Path, axes: str | None = None) -> None:
         from PIL import Image
 
-        with reading(path, self.format), Image.open(path) as image:
+        with reading(path, self.format), _any_size(), Image.open(path) as image:
             if image.format not in ("JPEG", "MPO"):
                 raise ValueError(f"it is a {image.format} file")
             mode, (width, height) = image.mode, image.size
@@ -83,7 +84,7 @@ class JpegSource(PngSource):
             raise InputError(f"{path}: is a {mode} image; convert it to gray or RGB first.")
         shape = (height, width) if mode == "L" else (height, width, 3)
         found = "YX" if mode == "L" else "YXS"
-        ImageFile.__init__(self, path, shape, np.dtype(np.uint8), axes or found)
+        ImageFile.__init__(self, path, shape, np.dtype(np.uint8), same_axes(axes, found))
         self._decoded = None
 
 
@@ -127,7 +128,20 @@ def _decode(path: Path, dtype: np.dtype[Any], samples: int) -> Pixels:
         return np.asarray(imagecodecs.png_decode(path.read_bytes()), dtype)
     import imageio.v3 as iio
 
-    return np.asarray(iio.imread(path, plugin="pillow", index=0), dtype)
+    with _any_size():
+        return np.asarray(iio.imread(path, plugin="pillow", index=0), dtype)
+
+
+@contextmanager
+def _any_size() -> Iterator[None]:
+    """Lift the limit of Pillow on large images: `open_image` has one of its own."""
+    from PIL import Image
+
+    limit, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, None
+    try:
+        yield
+    finally:
+        Image.MAX_IMAGE_PIXELS = limit
 
 
 def _chunk(kind: bytes, data: bytes) -> bytes:

@@ -191,6 +191,20 @@ def checked_axes(axes: str, shape: tuple[int, ...]) -> str:
     return axes
 
 
+def same_axes(wanted: str | None, found: str) -> str:
+    """Let the caller name leading axes; where the planes are is a fact of the file.
+
+    >>> same_axes("tyx", "QYX")
+    'TYX'
+    """
+    if wanted is None:
+        return found
+    planes = "YXS" if found.endswith("YXS") else "YX"
+    if not wanted.upper().endswith(planes):
+        raise UsageError(f"axes {wanted!r} do not fit the file, whose axes are {found}.")
+    return wanted.upper()
+
+
 def checked_dtype(dtype: np.dtype[Any], what: str) -> np.dtype[Any]:
     """Return `dtype` if images of it can be denoised, else raise a sentence."""
     if dtype.kind == "b":
