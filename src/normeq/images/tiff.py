@@ -78,10 +78,13 @@ class TiffSource(ImageFile):
             if self.key.predictor != 1:
                 tifffile.TIFF.UNPREDICTORS[self.key.predictor]
         except KeyError as error:
-            raise InputError(
-                f"{self.path}: is compressed with {self.key.compression.name}, which needs the "
-                "imagecodecs package: pip install 'normeq[codecs]'."
-            ) from error
+            raise self._codec_is_missing() from error
+
+    def _codec_is_missing(self) -> InputError:
+        return InputError(
+            f"{self.path}: is compressed with {self.key.compression.name}, which needs the "
+            "imagecodecs package: pip install 'normeq[codecs]'."
+        )
 
     def close(self) -> None:
         """Let go of the file."""
@@ -127,9 +130,12 @@ class TiffSource(ImageFile):
                 index = (sample * down + line) * across + column
                 if page.databytecounts[index] == 0:
                     continue  # a sparse file: nothing stored means zeros
-                segment, (_, _, y, x, _), _ = key.decode(
-                    self._segment(page, index), index, jpegtables=page.jpegtables
-                )
+                try:
+                    segment, (_, _, y, x, _), _ = key.decode(
+                        self._segment(page, index), index, jpegtables=page.jpegtables
+                    )
+                except ImportError as error:
+                    raise self._codec_is_missing() from error
                 rows = slice(max(start, y), min(stop, y + segment.shape[1]))
                 target = out[rows.start - start : rows.stop - start, x : x + segment.shape[2]]
                 target[:] = self._native(

@@ -141,7 +141,7 @@ def _compression(source: TiffSource) -> tuple[int, int]:
             tifffile.TIFF.COMPRESSORS[compression]
         if predictor != 1:
             tifffile.TIFF.PREDICTORS[predictor]
-    except KeyError:
+    except (KeyError, ImportError):
         return _ZLIB, 1
     return compression, predictor if native else 1
 
