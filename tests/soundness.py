@@ -7,7 +7,7 @@ import copy
 import torch
 from torch import nn
 
-from normeq.certify import Certificate, Status
+from normeq.certification import Certificate, Status
 
 GAINS = (1e-3, 0.3, 40.0)
 OFFSETS = (-300.0, -1.0, 2.0, 50.0)

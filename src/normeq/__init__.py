@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from normeq import classical, images, models, nn
     from normeq.arrays import denoise
+    from normeq.certification import certify
+    from normeq.conversion import convert
     from normeq.equivariance import assert_equivariant, equivariance_error
     from normeq.errors import NormeqError
     from normeq.models import create, load, save
@@ -24,6 +26,8 @@ __version__ = "0.1.0"
 _HOME = {
     "NormeqError": "normeq.errors",
     "assert_equivariant": "normeq.equivariance",
+    "certify": "normeq.certification",
+    "convert": "normeq.conversion",
     "create": "normeq.models",
     "denoise": "normeq.arrays",
     "equivariance_error": "normeq.equivariance",
@@ -38,7 +42,9 @@ _SUBPACKAGES = ("classical", "images", "models", "nn")
 __all__ = [
     "NormeqError",
     "assert_equivariant",
+    "certify",
     "classical",
+    "convert",
     "create",
     "denoise",
     "equivariance_error",

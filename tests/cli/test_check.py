@@ -78,3 +78,21 @@ def test_mistakes_are_sentences(model: str, code: int, sentence: str, factories:
     assert result.stderr.startswith("normeq: ")
     assert sentence in result.stderr
     assert len(result.stderr.splitlines()) == 1
+
+
+def test_prove_prints_the_certificate_and_draws_it(factories: str) -> None:
+    result = CliRunner().invoke(app, ["check", "--prove", f"{factories}:ordinary"])
+    assert result.exit_code == 1
+    assert "norm   broken" in result.output
+    assert "it pads with zeros" in result.output
+    arguments = ["check", "--prove", f"{factories}:with_sigma", "--draw", "graph.png"]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0
+    assert "norm   proven" in result.output
+    assert Path("graph.png").stat().st_size > 5000
+
+
+def test_prove_refuses_what_is_no_network(factories: str) -> None:
+    result = CliRunner().invoke(app, ["check", "--prove", f"{factories}:function"])
+    assert result.exit_code == 2
+    assert "no network" in result.output

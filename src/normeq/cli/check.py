@@ -1,8 +1,10 @@
-"""``normeq check``: the measured equivariance of a model."""
+"""``normeq check``: the measured equivariance of a model, or its proof."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
@@ -15,6 +17,16 @@ def check(
         float | None,
         typer.Option(help="Noise level beside images in [0, 1]; for models that take one."),
     ] = None,
+    prove: Annotated[
+        bool,
+        typer.Option(
+            "--prove", help="Prove it for all images, or name the layers that break it and why."
+        ),
+    ] = False,
+    draw: Annotated[
+        Path | None,
+        typer.Option(help="With --prove: a picture file for the graph, coloured by kind."),
+    ] = None,
 ) -> None:
     """Measure whether f(λy + μ) = λf(y) + μ holds for a model.
 
@@ -26,9 +38,29 @@ def check(
     from normeq.denoisers import resolve
 
     f = resolve(model)
+    if prove or draw:
+        _prove(model, f, draw)
+        return
     if sigma is None and not getattr(f, "blind", True):
         sigma = 0.1
     size = getattr(f, "config", {}).get("image_size", 48)
     rows = measure(f, size=size, sigma=sigma)
     typer.echo(table(rows))
     typer.echo(f"{model} is {verdict(rows)}.")
+
+
+def _prove(model: str, f: Callable[..., Any], draw: Path | None) -> None:
+    """Print a network's certificate; exit with 1 unless normalization-equivariance is proven."""
+    from torch import nn
+
+    from normeq.certification import Status, certify
+    from normeq.errors import UsageError
+
+    if not isinstance(f, nn.Module):
+        raise UsageError(f"{model} is no network to be proven, only a function to be measured.")
+    certificate = certify(f)
+    if draw is not None:
+        certificate.draw(draw)
+    typer.echo(certificate.table())
+    if certificate.norm is not Status.PROVEN:
+        raise typer.Exit(1)

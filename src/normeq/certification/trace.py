@@ -21,8 +21,8 @@ from torch import Tensor, nn
 from torch.export.graph_signature import InputKind
 
 # Importing these modules registers the laws.
-from normeq.certify import linear, movement, pointwise, statistics
-from normeq.certify.shadow import (
+from normeq.certification import linear, movement, pointwise, statistics
+from normeq.certification.shadow import (
     ANY,
     Culprit,
     History,
@@ -33,7 +33,7 @@ from normeq.certify.shadow import (
     lift,
     uniform,
 )
-from normeq.certify.step import LAWS, Step, shadows_in
+from normeq.certification.step import LAWS, Step, shadows_in
 
 _REGISTERED = (linear, movement, pointwise, statistics)
 

@@ -9,10 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from normeq.certify.demands import SORT, agree, alike, ignore_gain, ignore_offset, merge
-from normeq.certify.linear import NO_BIAS, WEIGHTED
-from normeq.certify.shadow import ANY, Shadow, Weights, lift, near
-from normeq.certify.step import Step, law, planes_like
+from normeq.certification.demands import SORT, agree, alike, ignore_gain, ignore_offset, merge
+from normeq.certification.linear import NO_BIAS, WEIGHTED
+from normeq.certification.shadow import ANY, Shadow, Weights, lift, near
+from normeq.certification.step import Step, law, planes_like
 
 AFFINE_RESIDUAL = "an affine combination (normeq.nn.AffineResidual)"
 ONE_DEGREE = "bring both to one degree before"
@@ -141,12 +141,14 @@ def order(step: Step, *args: Any, **kwargs: Any) -> Shadow:
     }.get(step.operation, [*args[1:], *kwargs.values()])
     if step.operation == "hardtanh" and len(args) == 3:
         limits = [*args[1:]]
-    others = [_shadow(limit) for limit in limits if limit is not None]
-    fixed = [s for s in others if bool((s.d == 0).any())]
-    mend = NO_FIXED_NUMBER if fixed else SORT
-    x = _shadow(args[0])
-    merged = merge(step, (x, *others), "chooses, by order, between", mend)
-    return replace(merged, d=planes_like(x, merged.shape).d) if fixed else merged
+    given = [limit for limit in limits if limit is not None]
+    if any(isinstance(limit, Shadow) for limit in given) or not isinstance(args[0], Shadow):
+        return merge(step, [_shadow(value) for value in (args[0], *given)], "takes the larger of")
+    fixed = any(bool((lift(limit).d == 0).any()) for limit in given)
+    if fixed:
+        ignore_gain(step, args[0], "compares, with a fixed number,", NO_FIXED_NUMBER)
+    does = "compares, with a fixed number,"
+    return ignore_offset(step, args[0], does, NO_FIXED_NUMBER if fixed else SORT)
 
 
 @law("abs", "leaky_relu", "prelu", "_prelu_kernel", "rrelu", "rrelu_with_noise")

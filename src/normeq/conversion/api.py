@@ -8,13 +8,13 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor, nn
 
-from normeq.certify import Certificate, Status
-from normeq.certify.api import Example, arguments, certify, send
-from normeq.convert.affine import make_affine
-from normeq.convert.editor import Editor
-from normeq.convert.homogeneous import make_homogeneous
-from normeq.convert.report import Report
-from normeq.convert.residual import OnDifferences, keeps_shape
+from normeq.certification import Certificate, Status
+from normeq.certification.api import Example, arguments, certify, send
+from normeq.conversion.affine import make_affine
+from normeq.conversion.editor import Editor
+from normeq.conversion.homogeneous import make_homogeneous
+from normeq.conversion.report import Report
+from normeq.conversion.residual import OnDifferences, keeps_shape
 from normeq.errors import UsageError
 from normeq.nn import Normalized
 

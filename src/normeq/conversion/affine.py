@@ -11,10 +11,10 @@ from torch.nn import functional as F
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.conv import _ConvNd
 
-from normeq.certify.trace import Run
-from normeq.convert.attention import equivariant_from
-from normeq.convert.batch_norm import fold_batch_norms
-from normeq.convert.editor import (
+from normeq.certification.trace import Run
+from normeq.conversion.attention import equivariant_from
+from normeq.conversion.batch_norm import fold_batch_norms
+from normeq.conversion.editor import (
     ADDITIONS,
     KINKED_CALLS,
     KINKED_LAYERS,
@@ -25,7 +25,7 @@ from normeq.convert.editor import (
     Editor,
     Part,
 )
-from normeq.convert.homogeneous import drop_bias
+from normeq.conversion.homogeneous import drop_bias
 from normeq.nn import (
     AffineConv2d,
     AffineConvTranspose2d,

@@ -9,7 +9,7 @@ from torch import Tensor, fx, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.conv import _ConvTransposeNd
 
-from normeq.convert.editor import Editor
+from normeq.conversion.editor import Editor
 
 LINEAR = (nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.Linear, _ConvTransposeNd)
 

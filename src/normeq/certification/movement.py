@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from normeq.certify.demands import alike, ignore_gain, ignore_offset
-from normeq.certify.shadow import ANY, Shadow, lift, near
-from normeq.certify.step import Step, law, shadows_in
+from normeq.certification.demands import alike, ignore_gain, ignore_offset
+from normeq.certification.shadow import ANY, Shadow, lift, near
+from normeq.certification.step import Step, law, shadows_in
 
 FLOATING = "stay in floating point"
 COPY_PADDING = "padding that copies values (padding_mode='reflect', 'replicate' or 'circular')"

@@ -11,10 +11,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from normeq.certify.certificate import Certificate, Status
-from normeq.certify.shadow import ANY, SAFETY, Culprit, Shadow, near, uniform
-from normeq.certify.step import span
-from normeq.certify.trace import PROPERTIES, Run, Untraceable, culprits_of, run, trace
+from normeq.certification.certificate import Certificate, Status
+from normeq.certification.shadow import ANY, SAFETY, Culprit, Shadow, near, uniform
+from normeq.certification.step import span
+from normeq.certification.trace import PROPERTIES, Run, Untraceable, culprits_of, run, trace
 from normeq.errors import UsageError
 
 Example = Tensor | Sequence[Any]
@@ -88,11 +88,7 @@ def arguments(module: nn.Module, example: Example | None) -> list[Any]:
     """Return the network's arguments, all of its numbers as tensors."""
     tensor = next((p for p in module.parameters() if p.is_floating_point()), torch.empty(0))
     if example is None:
-        size = getattr(module, "config", {}).get("image_size")
-        size = (size, size) if isinstance(size, int) else EXAMPLE_SIZE
-        example = [torch.zeros(1, _channels(module), *size)]
-        if getattr(module, "blind", True) is False:
-            example.append(0.1)
+        return _made_up(module, tensor)
     parts = [example] if isinstance(example, Tensor) else list(example)
     if not parts or not isinstance(parts[0], Tensor) or not parts[0].is_floating_point():
         raise UsageError("the example must be a tensor of images, or start with one.")
@@ -104,17 +100,33 @@ def arguments(module: nn.Module, example: Example | None) -> list[Any]:
     ]
 
 
-def _channels(module: nn.Module) -> int:
-    """Find out how many channels a network takes."""
-    declared = getattr(module, "channels", None)
-    if isinstance(declared, int):
-        return declared
-    for layer in module.modules():
-        if isinstance(layer, nn.Conv2d):
-            return layer.in_channels
-    raise UsageError(
-        f"{type(module).__name__} does not tell the shape of its input: pass an example."
-    )
+def _made_up(module: nn.Module, like: Tensor) -> list[Any]:
+    """Make up arguments that a network takes: an image, and a noise level if it asks for one."""
+    layers = (layer for layer in module.modules() if isinstance(layer, nn.Conv2d))
+    first = next((layer.in_channels for layer in layers), None)
+    declared = getattr(module, "channels", first)
+    if declared is None:
+        raise UsageError(
+            f"{type(module).__name__} does not tell the shape of its input: pass an example."
+        )
+    side = getattr(module, "config", {}).get("image_size")
+    size = (side, side) if isinstance(side, int) else EXAMPLE_SIZE
+    for channels in dict.fromkeys((declared, 1, 3)):
+        image = like.new_zeros(1, channels, *size)
+        for args in ([image], [image, like.new_full((1,), 0.1)]):
+            if _trouble(module, args) is None:
+                return args
+    return [like.new_zeros(1, declared, *size)]
+
+
+def _trouble(module: nn.Module, args: Sequence[Any]) -> Exception | None:
+    """Return what a copy of the network raises when it is called."""
+    try:
+        with torch.no_grad():
+            copy.deepcopy(module)(*args)
+    except Exception as error:
+        return error
+    return None
 
 
 def _shadows(args: Iterable[Any], precision: float) -> Iterable[Shadow | None]:
@@ -164,10 +176,8 @@ def _bound(outputs: Sequence[Shadow]) -> float:
 
 def _refuse_unfit(module: nn.Module, args: Sequence[Any]) -> None:
     """Refuse an example that the network itself cannot take."""
-    try:
-        with torch.no_grad():
-            copy.deepcopy(module)(*args)
-    except Exception as error:
+    error = _trouble(module, args)
+    if error is not None:
         shapes = ", ".join(str(tuple(a.shape)) for a in args if isinstance(a, Tensor))
         raise UsageError(
             f"{type(module).__name__} does not take an input of shape {shapes} ({error}): "

@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from normeq.certify.demands import agree, alike, ignore_offset
-from normeq.certify.movement import COPY_PADDING, replicate
-from normeq.certify.shadow import ANY, Shadow, clean, lift, near
-from normeq.certify.step import Step, law, span
+from normeq.certification.demands import agree, alike, ignore_offset
+from normeq.certification.movement import COPY_PADDING, replicate
+from normeq.certification.shadow import ANY, Shadow, clean, lift, near
+from normeq.certification.step import Step, law, span
 
 #: Applies a linear map with the given weights to a plane.
 Map = Callable[[Tensor, Tensor], Tensor]

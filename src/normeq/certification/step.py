@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from normeq.certify.shadow import Culprit, Property, Shadow, uniform
+from normeq.certification.shadow import Culprit, Property, Shadow, uniform
 
 #: A law: takes the step and the operation's arguments, shadows in place of tensors.
 Law = Callable[..., Any]

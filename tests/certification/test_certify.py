@@ -11,7 +11,7 @@ from soundness import assert_sound
 from torch import nn
 
 import normeq
-from normeq.certify import Status, certify
+from normeq.certification import Status, certify
 from normeq.errors import UsageError
 from normeq.nn import AffineConv2d, SortPool
 from normeq.reproduce.networks import NLRN, DnCNN, Restormer, SwinIR, random_network

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import Enum
 from os import PathLike
 
-from normeq.certify.shadow import Culprit
-from normeq.certify.trace import Record
+from normeq.certification.shadow import Culprit
+from normeq.certification.trace import Record
 
 
 class Status(Enum):
@@ -87,7 +87,7 @@ class Certificate:
 
     def draw(self, path: str | PathLike[str]) -> None:
         """Draw the network's operations, coloured by kind, into a picture file (PNG, PDF, SVG)."""
-        from normeq.certify.drawing import draw
+        from normeq.certification.drawing import draw
 
         draw(self, path)
 

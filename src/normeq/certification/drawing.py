@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from os import PathLike
 from typing import TYPE_CHECKING
 
-from normeq.certify.trace import Record
+from normeq.certification.trace import Record
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from normeq.certify.certificate import Certificate
+    from normeq.certification.certificate import Certificate
 
 COLOURS = {
     "E": ("#b7e0b1", "E: follows gain and offset"),

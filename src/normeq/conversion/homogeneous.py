@@ -6,8 +6,8 @@ from torch import nn
 from torch.nn import functional as F
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from normeq.convert.batch_norm import LINEAR, ChannelGain, fold_batch_norms, gain_of
-from normeq.convert.editor import SMOOTH_CALLS, SMOOTH_LAYERS, Editor
+from normeq.conversion.batch_norm import LINEAR, ChannelGain, fold_batch_norms, gain_of
+from normeq.conversion.editor import SMOOTH_CALLS, SMOOTH_LAYERS, Editor
 
 
 def make_homogeneous(editor: Editor) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from normeq.certify import Certificate
+from normeq.certification import Certificate
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import torch
 from soundness import assert_sound
 from support import EVERY_NETWORK, describe, tiny
 
-from normeq.certify import Status, certify
+from normeq.certification import Status, certify
 
 PROVEN = {
     "ordinary": (),

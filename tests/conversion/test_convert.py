@@ -12,8 +12,8 @@ from torch import nn
 from torch.nn import functional as F
 
 import normeq
-from normeq.certify import Status
-from normeq.convert import convert
+from normeq.certification import Status
+from normeq.conversion import convert
 from normeq.errors import UsageError
 from normeq.nn import EquivariantAttention, SortPool
 from normeq.reproduce.networks import NLRN, DnCNN, SwinIR, random_network
