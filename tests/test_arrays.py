@@ -13,7 +13,7 @@ from support import DENOISERS, tiny
 
 import normeq
 from normeq.errors import InputError, UsageError
-from normeq.models import variants
+from normeq.models import shipped, variants
 from normeq.planes import FILL_DEPTH
 
 NET = tiny("unet", "norm-equiv-residual")
@@ -123,6 +123,17 @@ def test_tiled_equals_whole(name: str, variant: str) -> None:
     spread = max(image.std(), whole.std())
     for tile in (16, 23):
         assert_close(normeq.denoise(image, model=net, tile=tile), whole, spread)
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_shipped_networks_tiled_and_in_any_units(name: str) -> None:
+    image = noisy((150, 141))
+    sigma = None if normeq.load(name).blind else 20.0
+    whole = normeq.denoise(image, sigma, model=name)
+    assert_close(normeq.denoise(image, sigma, model=name, tile=72), whole, image.std())
+    changed = normeq.denoise(1e-6 * image + 20, sigma and 1e-6 * sigma, model=name)
+    assert_close(changed, 1e-6 * whole + 20, 1e-6 * image.std())
+    assert whole.std() < image.std() / 2
 
 
 def test_holes_are_filled_alike_in_every_tiling() -> None:
