@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from normeq.nn import SortPool, copy_pad
-from normeq.nn.fused import give_means, sort_pad, take_means
+from normeq.nn.fused import add_scaled, give_means, sort_pad, take_means
 from normeq.nn.padding import _pad
 
 modes = st.sampled_from(["reflect", "replicate", "circular"])
@@ -94,3 +94,16 @@ def test_equal_values_share_their_gradient() -> None:
     sort_pad(torch.conv2d(pair, give), (), "reflect").mul(take).sum().backward()
     assert pair.grad is not None
     assert pair.grad.flatten().tolist() == [2.0, 2.0]
+
+
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
+def test_adding_a_scaled_tensor(layout: torch.memory_format) -> None:
+    x, other = (
+        torch.randn(2, 3, 4, 2, dtype=torch.float64).contiguous(memory_format=layout)
+        for _ in range(2)
+    )
+    scale = torch.tensor(0.3, dtype=torch.float64)
+    assert torch.equal(add_scaled(x, other, scale), torch.addcmul(x, other, scale))
+    inputs = [tensor.requires_grad_() for tensor in (x, other, scale)]
+    torch.autograd.gradcheck(add_scaled, inputs)
+    torch.autograd.gradgradcheck(add_scaled, inputs)

@@ -11,6 +11,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from normeq.cli.bench import bench
 from normeq.cli.check import check
 from normeq.cli.demo import demo
 from normeq.cli.denoise import denoise
@@ -40,6 +41,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Denoise images in their own units, and build, check and train equivariant networks.",
 )
+app.command()(bench)
 app.command()(check)
 app.command()(demo)
 app.command()(denoise)

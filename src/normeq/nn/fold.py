@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from torch.nn.utils import parametrize
 
 from normeq.nn.affine import conv_padding
-from normeq.nn.fused import give_means, sort_pad, take_means
+from normeq.nn.fused import add_scaled, give_means, sort_pad, take_means
 from normeq.nn.padding import COPY_MODES
 from normeq.nn.residual import AffineResidual
 from normeq.nn.sort import SortPool
@@ -147,7 +147,7 @@ class _AbsorbedResidual(nn.Module):
         self.residual = residual
 
     def forward(self, a: Tensor, weighted: Tensor) -> Tensor:
-        return torch.addcmul(weighted, a, 1 - self.residual.t)
+        return add_scaled(weighted, a, 1 - self.residual.t)
 
 
 class _Tracer(fx.Tracer):

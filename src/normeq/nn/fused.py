@@ -91,3 +91,41 @@ class _SortPad(torch.autograd.Function):
         (signs,) = ctx.saved_tensors
         tangent = torch.cat((tangent[:, : signs.shape[1]], _differences(tangent) * signs), 1)
         return copy_pad(tangent, ctx.pads, ctx.mode), None
+
+
+def add_scaled(x: Tensor, other: Tensor, scale: Tensor) -> Tensor:
+    """Return ``x + scale·other`` for a trainable number `scale`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> add_scaled(torch.ones(2), torch.ones(2), torch.tensor(0.5))
+    tensor([1.5000, 1.5000])
+    """
+    if torch.is_grad_enabled() and scale.requires_grad and not torch.compiler.is_compiling():
+        out: Tensor = _AddScaled.apply(x, other, scale)  # type: ignore[no-untyped-call]
+        return out
+    return torch.addcmul(x, other, scale)
+
+
+class _AddScaled(torch.autograd.Function):
+    """`add_scaled`, without a product of gradient and features for the gradient of the number."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x: Tensor, other: Tensor, scale: Tensor) -> Tensor:
+        return torch.addcmul(x, other, scale)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+        ctx.save_for_backward(*inputs[1:])
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        other, scale = ctx.saved_tensors
+        if grad.is_contiguous() and other.is_contiguous():
+            of_scale = torch.dot(grad.view(-1), other.view(-1))
+        else:
+            of_scale = (grad * other).sum()
+        return grad, grad * scale, of_scale

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from normeq.errors import UsageError
 from normeq.models import Network, Wrapped
+from normeq.nn import fuse
 from normeq.training.checkpoint import Checkpoint
 from normeq.training.data import Batch
 from normeq.training.initial import initial_network
@@ -52,7 +53,8 @@ class State:
             betas=settings.betas,
             fused=True,
         )
-        self._parallel = cast("nn.Module", accelerator.prepare_model(self.network))
+        # The twin shares its parameters with the network and takes less time.
+        self._parallel = cast("nn.Module", accelerator.prepare_model(fuse(self.network)))
         self.step = 0
         #: Samples drawn so far: the index of the next one.
         self.samples = 0

@@ -1,0 +1,257 @@
+"""What equivariance costs: the time of every variant as a ratio to the scale-equivariant one."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from normeq.models import create, names, variants
+from normeq.nn import SortPool, fold, fuse
+
+Job = Literal["inference", "training"]
+Layout = Literal["contiguous", "channels_last"]
+NETWORKS = [name for name in names() if name != "vgg8b"]
+_LAYOUTS = {"contiguous": torch.contiguous_format, "channels_last": torch.channels_last}
+_BASELINE = "scale-equiv"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One way to run one network.
+
+    Attributes
+    ----------
+    network
+        Its name in the registry.
+    variant
+        One of the registry, or of the paper's grid: "affine only" (constrained kernels, copy
+        padding and affine residuals, with ReLU), "sort only" (sort pooling in the scale-equiv
+        network).
+    job
+        Forward pass without gradients, or forward and backward.
+    path
+        "as built": the network of `create`; "fast": folded for inference, fused for training;
+        "compiled": that, through `torch.compile`.
+    layout
+        Memory layout of the kernels, which that of the features follows.
+    """
+
+    network: str
+    variant: str
+    job: Job
+    path: Literal["as built", "fast", "compiled"] = "fast"
+    layout: Layout = "contiguous"
+
+
+@dataclass(frozen=True)
+class Timing:
+    """A case with its median time.
+
+    Attributes
+    ----------
+    ratio
+        Time over that of the scale-equiv network on the same path in its fastest layout; the
+        median over rounds, in each of which all cases ran one after the other. What is as built
+        is compared with the fast path.
+    macs_per_pixel
+        Multiply-adds of the forward pass for each pixel of the image.
+    peak_share
+        Arithmetic rate over the best one of a bare convolution, measured in the same run.
+    """
+
+    network: str
+    variant: str
+    job: Job
+    path: str
+    layout: str
+    seconds: float
+    ratio: float
+    macs_per_pixel: int
+    peak_share: float
+    batch: int
+    size: int
+    threads: int
+
+
+def cases(network: str, job: Job, compiled: bool = False) -> list[Case]:
+    """List what is measured for a network, the baseline first."""
+    layout: Layout = "channels_last" if job == "inference" else "contiguous"
+    other: Layout = "contiguous" if job == "inference" else "channels_last"
+    everything = [*(v for v in variants(network) if v != _BASELINE), "affine only", "sort only"]
+    listed = [Case(network, _BASELINE, job, layout=each) for each in (layout, other)]
+    listed += [Case(network, variant, job, layout=layout) for variant in everything]
+    listed += [
+        Case(network, variant, job, "as built", "contiguous")
+        for variant in (_BASELINE, "norm-equiv")
+    ]
+    if compiled and job == "inference":
+        listed += [
+            Case(network, variant, job, "compiled", layout) for variant in (_BASELINE, "norm-equiv")
+        ]
+    return listed
+
+
+def measure(
+    network: str,
+    job: Job,
+    *,
+    batch: int = 16,
+    size: int = 128,
+    rounds: int = 5,
+    compiled: bool = False,
+    progress: Callable[[str], None] = lambda _: None,
+    **options: Any,
+) -> list[Timing]:
+    """Time all variants of a network in interleaved rounds.
+
+    Parameters
+    ----------
+    network, job, compiled
+        See `Case`.
+    batch, size
+        The input: so many gray images of so many pixels a side.
+    rounds
+        Each case runs once a round, after a warm-up.
+    progress
+        Told what is running.
+    **options
+        Sizes of the network, as in `create`.
+
+    Examples
+    --------
+    >>> for timing in measure("fdncnn", "inference", batch=1, size=16, rounds=1, width=4, depth=3):
+    ...     assert timing.seconds > 0
+    """
+    x = torch.rand(batch, 1, size, size)
+    listed = cases(network, job, compiled)
+    networks = [_build(case, options) for case in listed]
+    runs = [_runner(net, x, job) for net in networks]
+    times: list[list[float]] = [[] for _ in runs]
+    for round_ in range(-1, rounds):  # the first one warms up
+        progress(
+            f"{network} {job}, {f'round {round_ + 1} of {rounds}' if round_ >= 0 else 'warm-up'}"
+        )
+        for run, taken in zip(runs, times, strict=True):
+            taken.append(_seconds(run))
+    times = [taken[1:] for taken in times]
+    macs = multiply_adds(create(network, "scale-equiv", **options))
+    passes = 1 if job == "inference" else 3  # gradients of kernels and of features cost one each
+    peak = convolution_peak()
+    return [
+        Timing(
+            **vars(case),
+            seconds=statistics.median(taken),
+            ratio=statistics.median(
+                a / b for a, b in zip(taken, _baseline(case, listed, times), strict=True)
+            ),
+            macs_per_pixel=macs,
+            peak_share=2 * passes * macs * x.numel() / statistics.median(taken) / peak,
+            batch=batch,
+            size=size,
+            threads=torch.get_num_threads(),
+        )
+        for case, taken in zip(listed, times, strict=True)
+    ]
+
+
+def _baseline(case: Case, listed: Sequence[Case], times: Sequence[list[float]]) -> list[float]:
+    """Return the times of the scale-equiv network on the same path, in its fastest layout."""
+    path = "compiled" if case.path == "compiled" else "fast"
+    candidates = [
+        taken
+        for other, taken in zip(listed, times, strict=True)
+        if other.variant == _BASELINE and other.path == path
+    ]
+    return min(candidates, key=statistics.median)
+
+
+def _build(case: Case, options: dict[str, Any]) -> nn.Module:
+    net: nn.Module
+    if case.variant == "affine only":
+        net = _swap(create(case.network, "norm-equiv", **options), SortPool, nn.ReLU)
+    elif case.variant == "sort only":
+        net = _swap(create(case.network, "scale-equiv", **options), nn.ReLU, SortPool)
+    else:
+        variant: Any = case.variant
+        net = create(case.network, variant, **options)
+    net.train(case.job == "training")
+    if case.path != "as built":
+        net = fold(net) if case.job == "inference" else fuse(net)
+    net = net.to(memory_format=_LAYOUTS[case.layout])  # type: ignore[call-overload]
+    return torch.compile(net) if case.path == "compiled" else net  # type: ignore[return-value]
+
+
+def _swap(net: nn.Module, old: type[nn.Module], new: Callable[[], nn.Module]) -> nn.Module:
+    """Replace the layers of one kind by new ones."""
+    for module in list(net.modules()):
+        for name, child in module.named_children():
+            if isinstance(child, old):
+                setattr(module, name, new())
+    return net
+
+
+def _runner(net: nn.Module, x: Tensor, job: Job) -> Callable[[], None]:
+    def infer() -> None:
+        with torch.inference_mode():
+            net(x)
+
+    def step() -> None:
+        net.zero_grad(set_to_none=True)
+        F.mse_loss(net(x), x).backward()
+
+    return infer if job == "inference" else step
+
+
+def _seconds(run: Callable[[], Any]) -> float:
+    start = time.perf_counter()
+    run()
+    return time.perf_counter() - start
+
+
+def multiply_adds(net: nn.Module, size: int = 64) -> int:
+    """Count the multiply-adds of a network's convolutions for each pixel of a gray image.
+
+    Examples
+    --------
+    >>> multiply_adds(nn.Conv2d(1, 4, 3, padding=1))
+    36
+    """
+    total = 0
+
+    def count(layer: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+        nonlocal total
+        assert isinstance(layer, nn.Conv2d | nn.ConvTranspose2d)
+        kernel = layer.weight[0].numel()
+        transposed = isinstance(layer, nn.ConvTranspose2d)
+        total += (inputs[0] if transposed else output).numel() * kernel
+
+    hooks = [
+        layer.register_forward_hook(count)
+        for layer in net.modules()
+        if isinstance(layer, nn.Conv2d | nn.ConvTranspose2d)
+    ]
+    with torch.inference_mode():
+        net(torch.rand(1, 1, size, size))
+    for hook in hooks:
+        hook.remove()
+    return total // size**2
+
+
+def convolution_peak() -> float:
+    """Return the best rate, in operations a second, of a bare convolution on this machine."""
+    best = 0.0
+    for channels, size in ((64, 128), (128, 64), (256, 32)):
+        x = torch.rand(4, channels, size, size).contiguous(memory_format=torch.channels_last)
+        weight = torch.rand(channels, channels, 3, 3).contiguous(memory_format=torch.channels_last)
+        run = partial(F.conv2d, x, weight, padding=1)
+        fastest = min(_seconds(run) for _ in range(4))
+        best = max(best, 2 * x.numel() * channels * 9 / fastest)
+    return best

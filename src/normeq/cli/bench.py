@@ -1,0 +1,113 @@
+"""``normeq bench``: what equivariance costs on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from normeq.bench import Part, Timing
+
+
+def bench(
+    networks: Annotated[
+        list[str] | None, typer.Argument(help="Networks to measure; default: all denoisers.")
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o", "--output", help="Folder for speed.csv, speed.png and denoise-time.csv."
+        ),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="1x1x64x64 instead of 16x1x128x128: under a minute.")
+    ] = False,
+    compile_: Annotated[
+        bool, typer.Option("--compile", help="Also through torch.compile; needs a C++ compiler.")
+    ] = False,
+    rounds: Annotated[int, typer.Option(min=1, help="Runs of each case, interleaved.")] = 5,
+    model: Annotated[
+        str | None, typer.Option(help="Also time normeq denoise with this model, file to file.")
+    ] = None,
+) -> None:
+    """Time every variant, as a ratio to the scale-equivariant one in its fastest layout.
+
+    Forward pass, and forward with backward; medians of interleaved runs.
+    """
+    from normeq.bench import NETWORKS, denoise_parts, measure
+    from normeq.errors import UsageError
+
+    chosen = networks or NETWORKS
+    unknown = [name for name in chosen if name not in NETWORKS]
+    if unknown:
+        raise UsageError(f"network {unknown[0]!r} is unknown: use one of {', '.join(NETWORKS)}.")
+    shape: dict[str, Any] = {"batch": 1, "size": 64} if quick else {"batch": 16, "size": 128}
+    timings: list[Timing] = []
+    for name in chosen:
+        for job in ("inference", "training"):
+            timings += measure(
+                name,
+                job,
+                rounds=rounds,
+                compiled=compile_,
+                progress=lambda text: typer.echo(text, err=True),
+                **shape,
+            )
+    parts = denoise_parts(model) if model else []
+    typer.echo(_table(timings))
+    for part in parts:
+        typer.echo(f"{part.part:<10} {part.seconds_per_megapixel:8.3f} s a megapixel")
+    if output is not None:
+        _write(output, timings, parts)
+
+
+def _table(timings: Iterable[Timing]) -> str:
+    lines = [
+        f"{'network':<8} {'job':<10} {'variant':<20} {'path':<9} {'layout':<14} "
+        "seconds  ratio  share of peak"
+    ]
+    lines += [
+        f"{t.network:<8} {t.job:<10} {t.variant:<20} {t.path:<9} {t.layout:<14} "
+        f"{t.seconds:7.3f}  {t.ratio:5.3f}  {t.peak_share:.2f}"
+        for t in timings
+    ]
+    return "\n".join(lines)
+
+
+def _write(folder: Path, timings: list[Timing], parts: list[Part]) -> None:
+    """Write the measurements as CSV and, where matplotlib is installed, as a chart."""
+    from normeq.errors import FileError, UsageError
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        _write_csv(folder / "speed.csv", timings)
+        if parts:
+            _write_csv(folder / "denoise-time.csv", parts)
+    except OSError as error:
+        raise FileError(f"cannot write to {folder}: {error.strerror}.") from error
+    try:
+        from normeq.bench.chart import draw
+
+        draw(timings, folder / "speed.png")
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            f"the chart needs the package {error.name}; install it with pip install normeq[train]."
+        ) from error
+
+
+def _write_csv(path: Path, rows: list[Any]) -> None:
+    from csv import DictWriter
+    from dataclasses import asdict
+
+    def rounded(row: dict[str, Any]) -> dict[str, Any]:
+        return {
+            key: f"{value:.4g}" if isinstance(value, float) else value for key, value in row.items()
+        }
+
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = DictWriter(file, list(asdict(rows[0])), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rounded(asdict(row)) for row in rows)

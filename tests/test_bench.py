@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+from torch import nn
+from typer.testing import CliRunner
+
+from normeq.bench import denoise_parts, measure, multiply_adds
+from normeq.bench.networks import _build, cases
+from normeq.cli import app
+from normeq.models import create
+from normeq.nn import AffineConv2d, AffineResidual, SortPool
+
+TINY = {"batch": 1, "size": 16, "rounds": 3, "widths": (4, 6), "blocks": 1}
+
+
+@pytest.mark.parametrize("job", ["inference", "training"])
+def test_every_variant_is_compared_with_the_fastest_scale_equivariant_one(job: str) -> None:
+    timings = measure("unet", job, **TINY)
+    fast = {t.variant: t for t in timings if t.path == "fast"}
+    assert {"ordinary", "norm-equiv", "norm-equiv-residual", "norm-equiv-wrapped"} < fast.keys()
+    assert {"affine only", "sort only"} < fast.keys()
+    baselines = [t for t in timings if t.variant == "scale-equiv" and t.path == "fast"]
+    assert {t.layout for t in baselines} == {"contiguous", "channels_last"}
+    assert min(baselines, key=lambda t: t.seconds).ratio == 1
+    assert all(t.seconds > 0 and t.peak_share > 0 for t in timings)
+
+
+def test_the_grid_of_the_paper() -> None:
+    kinds = {}
+    for case in cases("unet", "training"):
+        if case.path == "as built" or case.variant in ("affine only", "sort only"):
+            plain = _build(
+                case.__class__(case.network, case.variant, case.job, "as built"),
+                {"widths": (4, 6), "blocks": 1},
+            )
+            kinds[case.variant] = tuple(
+                any(isinstance(module, kind) for module in plain.modules())
+                for kind in (AffineConv2d, AffineResidual, SortPool, nn.ReLU)
+            )
+    assert kinds == {
+        "scale-equiv": (False, False, False, True),
+        "affine only": (True, True, False, True),
+        "sort only": (False, False, True, False),
+        "norm-equiv": (True, True, True, False),
+    }
+
+
+def test_multiply_adds_of_known_networks() -> None:
+    # 3x3 kernels: 1 to 8 channels, 8 to 8, 8 to 1.
+    assert multiply_adds(create("fdncnn", width=8, depth=3)) == 9 * (8 + 64 + 8)
+    assert multiply_adds(nn.ConvTranspose2d(1, 3, 2, stride=2)) == 12
+
+
+def test_command_writes_a_table_and_a_chart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import normeq.bench
+
+    def tiny(network: str, job: str, **options: object) -> object:
+        return measure(network, job, **TINY)
+
+    monkeypatch.setattr(normeq.bench, "measure", tiny)
+    result = CliRunner().invoke(app, ["bench", "unet", "-o", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    with (tmp_path / "speed.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert {row["job"] for row in rows} == {"inference", "training"}
+    assert all(float(row["ratio"]) > 0 for row in rows)
+    assert (tmp_path / "speed.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_command_refuses_unknown_networks() -> None:
+    result = CliRunner().invoke(app, ["bench", "resnet"])
+    assert result.exit_code == 2
+    assert "drunet" in result.output
+
+
+def test_parts_of_denoising_a_file() -> None:
+    parts = {
+        part.part: part.seconds_per_megapixel for part in denoise_parts("gaussian_filter", 64, 1)
+    }
+    assert parts.keys() == {"decode", "network", "encode", "command", "start-up"}
+    inside = sum(seconds for part, seconds in parts.items() if part != "command")
+    assert parts["command"] == pytest.approx(inside)
