@@ -74,7 +74,9 @@ def nlridge(
     affine = constraint == "affine"
 
     def both_steps(plane: Tensor) -> Tensor:
-        estimate = plane
+        # Affine combinations pass an offset through: without it they round less.
+        offset = plane.mean() if affine else 0.0
+        estimate = plane = plane - offset
         # The noisy patches hold the noise's energy already; the first estimate lacks it.
         for count, missing in zip(counts, (_RIDGE * energy, energy), strict=True):
             aggregate = Aggregate(plane, patch)
@@ -85,7 +87,7 @@ def nlridge(
                 confidence = 1.0 / weights.square().sum(1).clamp(1.0 / corners.shape[1], 1.0)
                 aggregate.add(corners, patches, confidence[..., None])
             estimate = aggregate.mean()
-        return estimate
+        return estimate + offset
 
     return each_plane(image, both_steps)
 

@@ -76,7 +76,9 @@ def wnnm(
     sigma = positive_sigma(sigma)
 
     def iterate(plane: Tensor) -> Tensor:
-        estimate = plane
+        # With means set aside an offset passes through: without it they round less.
+        offset = plane.mean() if subtract_mean else 0.0
+        estimate = plane = plane - offset
         groups: list[Tensor] = []
         for iteration in range(iterations):
             estimate = estimate + _REGULARISATION * (plane - estimate)
@@ -98,7 +100,7 @@ def wnnm(
                 shrunk = _shrink_singular_values(patches - mean, energy) + mean
                 aggregate.add(corners, shrunk, shrunk.new_ones(()))
             estimate = aggregate.mean()
-        return estimate
+        return estimate + offset
 
     return each_plane(image, iterate)
 
