@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 import torch
+from strangers import ResNet, UNet
 from support import EVERY_NETWORK, describe, tiny
 from torch import Tensor, nn
 
-from normeq import assert_equivariant, fold
+from normeq import assert_equivariant, convert, fold
 from normeq.nn import AffineConv2d, AffineResidual, SortPool, constrain, fuse
 
 every_network = pytest.mark.parametrize("options", EVERY_NETWORK, ids=describe)
@@ -175,3 +176,15 @@ def test_pairs_between_any_two_convolutions(width: int, padding_mode: str) -> No
     x = torch.rand(2, 1, 9, 11, dtype=torch.float64)
     for fast in (fold(net), fuse(net)):
         torch.testing.assert_close(fast(x), net(x))
+
+
+@pytest.mark.parametrize(
+    ("kind", "to"),
+    [(UNet, "norm-equiv"), (ResNet, "norm-equiv"), (ResNet, "norm-equiv-residual")],
+)
+def test_converted_networks(kind: Any, to: Any) -> None:
+    x = torch.rand(1, 1, 16, 16)
+    twin, _ = convert(kind().eval(), to, x)
+    twin, x = twin.double().eval(), x.double()
+    for fast in (fold(twin), fuse(twin)):
+        torch.testing.assert_close(fast(x), twin(x))
