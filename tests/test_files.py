@@ -44,11 +44,14 @@ def write_sample(path: Path, image: NDArray[Any]) -> None:
         Image.fromarray(image).save(path)
     elif path.suffix == ".btf":
         tifffile.imwrite(path, image, compression="zlib", bigtiff=True)
+    elif path.name.endswith((".ome.tif", ".ij.tif")):
+        stack = np.stack([image, image + 1, image + 2])
+        tifffile.imwrite(path, stack, imagej=".ij" in path.suffixes, metadata={"axes": "ZYX"})
     else:
         images.write(path, image)
 
 
-EXTENSIONS = [".tif", ".btf", ".png", ".jpg", ".npy", ".zarr", ".fits"]
+EXTENSIONS = [".tif", ".btf", ".ome.tif", ".ij.tif", ".png", ".jpg", ".npy", ".zarr", ".fits"]
 
 
 @pytest.mark.parametrize("extension", EXTENSIONS)
@@ -188,6 +191,7 @@ def test_damaged_files_never_give_a_traceback_or_a_part_of_a_result(
     write_sample(path, sample((20, 30), "uint16" if extension in (".tif", ".npy") else "uint8"))
     files = [file for file in path.rglob("*") if file.is_file()] if path.is_dir() else [path]
     whole = {file: file.read_bytes() for file in files}
+    expected = np.rint(images.read(path) / 2)
     failures = 0
     for seed in range(40):
         file = files[seed % len(files)]
@@ -206,6 +210,8 @@ def test_damaged_files_never_give_a_traceback_or_a_part_of_a_result(
             assert not partial or (path.is_dir() and partial == [f".{target.name}.partial"])
         else:
             assert target.name in left
+            if seed % 2 and not path.is_dir():  # cut short, but not by anything that matters
+                np.testing.assert_array_equal(images.read(target), expected)
     assert failures >= 10
 
 

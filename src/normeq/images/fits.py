@@ -96,7 +96,10 @@ class FitsSource(IndexedSource, ImageFile):
         if self._checksum:
             from astropy.io import fits
 
-            with fits.open(target, mode="update", do_not_scale_image_data=True) as units:
+            with (
+                reading(self.path, self.format),
+                fits.open(target, mode="update", do_not_scale_image_data=True) as units,
+            ):
                 units[self._unit].add_checksum()
 
 

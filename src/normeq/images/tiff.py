@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import struct
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,7 @@ class TiffSource(ImageFile):
                 raise
 
     def _open(self, path: Path, axes: str | None) -> None:
+        check_directories(self.tif)
         if len(self.tif.series) != 1:
             raise InputError(
                 f"{path}: holds {len(self.tif.series)} images of different kinds; "
@@ -60,7 +62,7 @@ class TiffSource(ImageFile):
             ends = [
                 (offset + count, page.parent.filehandle.size)
                 for page in self.series.pages
-                if page is not None
+                if page is not None  # which is said below
                 for offset, count in zip(page.dataoffsets, page.databytecounts, strict=True)
             ]
             if self.series.dataoffset is not None:
@@ -69,6 +71,11 @@ class TiffSource(ImageFile):
             missing = max((end - size for end, size in ends), default=0)
             if missing > 0:
                 raise ValueError(f"the file is truncated: {missing} bytes are missing")
+            absent = sum(page is None for page in self.series.pages)
+            promised = int((self.tif.imagej_metadata or {}).get("images", 1))
+            if absent or promised > self.frames:
+                absent = absent or promised - self.frames
+                raise ValueError(f"{absent} of the planes that it describes are missing")
             self._check_codec()
 
     def _check_codec(self) -> None:
@@ -104,8 +111,6 @@ class TiffSource(ImageFile):
                 offset = self.series.dataoffset + frame * self.height * row * self.dtype.itemsize
                 return self._read_rows(self.key, offset, start, stop)
             page: Any = self.series.pages[frame // self.separate]
-            if page is None:  # an OME file may leave planes out
-                return np.zeros((stop - start, self.width, self.samples), self.dtype)
             if page.keyframe.is_final and len(page.dataoffsets) == 1:
                 return self._read_rows(page, page.dataoffsets[0], start, stop)
             return self._read_segments(page, frame % self.separate, start, stop)
@@ -164,3 +169,33 @@ class TiffSource(ImageFile):
         from normeq.images.tiff_copy import write_copy
 
         write_copy(self, target, bands)
+
+
+def check_directories(tif: tifffile.TiffFile) -> None:
+    """Follow the chain of pages, and the places of their tags: tifffile ignores broken ones."""
+    if tif.is_ndpi:  # whose offsets are stretched beyond the standard
+        return
+    layout, file = tif.tiff, tif.filehandle
+    seen: set[int] = set()
+    file.seek(layout.offsetsize if tif.is_bigtiff else 4)
+    while offset := _unpacked(layout.offsetformat, file):
+        if offset in seen:
+            raise ValueError("its chain of pages goes round in a circle")
+        seen.add(offset)
+        file.seek(offset)
+        tags = file.read(_unpacked(layout.tagnoformat, file) * layout.tagsize)
+        whole = tags[: len(tags) // layout.tagsize * layout.tagsize]
+        # Each tag: code, type, how many values, and these, or their place if they do not fit.
+        entry = f"{tif.byteorder}HH{'QQ' if tif.is_bigtiff else 'II'}"
+        for _, kind, count, place in struct.iter_unpack(entry, whole):
+            size = count * struct.calcsize(tifffile.TIFF.DATA_FORMATS.get(kind, "0s"))
+            if size > layout.offsetsize and place + size > file.size:
+                raise ValueError("the file is truncated: one of its tags is cut off")
+
+
+def _unpacked(format: str, file: tifffile.FileHandle) -> int:
+    """Read one number, which must be there."""
+    data = file.read(struct.calcsize(format))
+    if len(data) < struct.calcsize(format):
+        raise ValueError("the file is truncated: its chain of pages is broken")
+    return int(struct.unpack(format, data)[0])

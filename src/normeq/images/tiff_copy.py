@@ -28,7 +28,7 @@ _PORTABLE_KINDS = {"ome", "imagej", "shaped", "uniform", "generic"}
 # Lossless compressions that a copy keeps; every other becomes ADOBE_DEFLATE, known as zlib.
 _KEPT_COMPRESSIONS = {1, 5, 8, 32773, 32946, 34925, 50000}
 _UNCOMPRESSED, _ZLIB = 1, 8
-_PALETTE = 3
+_RGB, _PALETTE, _CMYK = 2, 3, 5
 _DESCRIPTION, _COLORMAP = 270, 320
 _X_RESOLUTION, _Y_RESOLUTION, _RESOLUTION_UNIT = 282, 283, 296
 # Besides those that tifffile writes itself: kinds of pages, tables of lossy codecs and YCbCr.
@@ -125,9 +125,10 @@ def _layout(source: TiffSource) -> Layout:
 
 def _photometric(key: Any) -> Any:
     """Keep gray, palette and RGB; what a codec decodes to RGB (YCbCr) is RGB from now on."""
-    if key.photometric in (0, 1, 2, _PALETTE, 5):
+    colored = key.samplesperpixel >= 3
+    if key.photometric in (0, 1, _PALETTE) or (colored and key.photometric in (_RGB, _CMYK)):
         return key.photometric
-    return "rgb" if key.samplesperpixel == 3 else "minisblack"
+    return "rgb" if colored else "minisblack"
 
 
 def _compression(source: TiffSource) -> tuple[int, int]:
@@ -135,10 +136,11 @@ def _compression(source: TiffSource) -> tuple[int, int]:
     compression, predictor = int(source.key.compression), int(source.key.predictor)
     native = (source.tif.byteorder == "<") == (sys.byteorder == "little")
     try:
+        if compression == _UNCOMPRESSED:
+            return _UNCOMPRESSED, 1
         if compression not in _KEPT_COMPRESSIONS:
             return _ZLIB, 1
-        if compression != _UNCOMPRESSED:
-            tifffile.TIFF.COMPRESSORS[compression]
+        tifffile.TIFF.COMPRESSORS[compression]
         if predictor != 1:
             tifffile.TIFF.PREDICTORS[predictor]
     except (KeyError, ImportError):
@@ -168,9 +170,7 @@ def _page_arguments(source: TiffSource, number: int) -> dict[str, Any]:
     """Return resolution and remaining tags of a page, to be written as they are."""
     if number and number >= len(source.series.pages):
         return {}  # one directory stands for all pages, as in large ImageJ files
-    page = source.series.pages[number]
-    if page is None:
-        return {}
+    page: Any = source.series.pages[number]
     page = page.aspage()
     arguments: dict[str, Any] = {}
     if _X_RESOLUTION in page.tags and _Y_RESOLUTION in page.tags:
