@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
@@ -90,14 +91,17 @@ def denoise(
     targets = output_paths(paths, output)
     outcomes = []
     with _logging(), progress_bar(total_pixels(paths, options), None) as bar:
-        for outcome in denoise_files(paths, targets, engine, options, bar.update):
+        jobs = denoise_files(paths, targets, engine, options, bar.update)
+        for number, path in enumerate(paths, 1):
+            bar.set_description(f"{path.name} ({number}/{len(paths)})")
+            outcome = next(jobs)
             if preview and outcome.status == "done":
                 _preview(outcome, axes)
             outcomes.append(outcome)
             if outcome.error:
-                bar.write(f"normeq: {outcome.error}", file=typer.get_text_stream("stderr"))
+                bar.write(f"normeq: {outcome.error}", file=sys.stderr)
             elif not as_json:
-                bar.write(_line(outcome), file=typer.get_text_stream("stdout"))
+                bar.write(_line(outcome), file=sys.stdout)
     if as_json:
         typer.echo(json.dumps(_summary(engine.name, outcomes), indent=2))
     raise typer.Exit(any(outcome.status == "failed" for outcome in outcomes))
