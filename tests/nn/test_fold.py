@@ -57,10 +57,24 @@ def test_fused_networks_have_the_same_gradients(options: dict[str, Any]) -> None
 
 
 @pytest.mark.parametrize("make", [fold, fuse])
-@pytest.mark.parametrize("name", ["unet", "fdncnn"])
-def test_every_sort_and_branch_of_a_network_is_absorbed(name: str, make: Any) -> None:
-    fast = make(tiny(name))
+def test_chains_of_blocks_pass_padded_features_on(make: Any) -> None:
+    net = tiny("unet", blocks=3).double()
+    x = torch.rand(2, 1, 13, 19, dtype=torch.float64)
+    fast = make(net)
+    torch.testing.assert_close(fast(x), net(x))
     assert not any(isinstance(module, SortPool) for module in fast.modules())
+    padding = [module for module in fast.body.modules() if isinstance(module, AffineConv2d)]
+    # In a fused network every convolution keeps the layer that owns its kernel.
+    assert len(padding) == (1 if make is fold else 6)
+
+
+def test_the_gradients_of_chains_of_blocks() -> None:
+    net = tiny("unet", blocks=3).double()
+    x = torch.rand(2, 1, 13, 19, dtype=torch.float64)
+    expected = torch.autograd.grad(net(x).square().sum(), list(net.parameters()))
+    fuse(net)(x).square().sum().backward()
+    for parameter, gradient in zip(net.parameters(), expected, strict=True):
+        torch.testing.assert_close(parameter.grad, gradient)
 
 
 def test_the_original_is_left_as_it_is() -> None:

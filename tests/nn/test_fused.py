@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from normeq.nn import SortPool, copy_pad
-from normeq.nn.fused import add_scaled, give_means, sort_pad, take_means
+from normeq.nn.fused import add_scaled, add_scaled_pad, give_means, sort_pad, take_means
 from normeq.nn.padding import _pad
 
 modes = st.sampled_from(["reflect", "replicate", "circular"])
@@ -107,3 +107,14 @@ def test_adding_a_scaled_tensor(layout: torch.memory_format) -> None:
     inputs = [tensor.requires_grad_() for tensor in (x, other, scale)]
     torch.autograd.gradcheck(add_scaled, inputs)
     torch.autograd.gradgradcheck(add_scaled, inputs)
+
+
+@given(height=sizes, width=sizes, pads=amounts, mode=modes)
+def test_adding_into_a_padded_tensor(height: int, width: int, pads: Any, mode: Any) -> None:
+    x, other = torch.rand(2, 2, 3, height, width, dtype=torch.float64)
+    scale = torch.tensor(0.3, dtype=torch.float64)
+    padded, bare = add_scaled_pad(x, other, scale, pads, mode)
+    torch.testing.assert_close(bare, x + 0.3 * other)
+    assert torch.equal(padded, copy_pad(bare, pads, mode))
+    tracked, _ = add_scaled_pad(x, other, scale.requires_grad_(), pads, mode)
+    assert torch.equal(tracked, padded)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import inspect
+import operator
+from collections.abc import Sequence
 from typing import Any, TypeGuard, TypeVar
 
 import torch
@@ -12,8 +14,8 @@ from torch.nn import functional as F
 from torch.nn.utils import parametrize
 
 from normeq.nn.affine import conv_padding
-from normeq.nn.fused import add_scaled, give_means, sort_pad, take_means
-from normeq.nn.padding import COPY_MODES
+from normeq.nn.fused import add_scaled_pad, give_means, sort_pad, take_means
+from normeq.nn.padding import COPY_MODES, CopyMode
 from normeq.nn.residual import AffineResidual
 from normeq.nn.sort import SortPool
 
@@ -146,8 +148,11 @@ class _AbsorbedResidual(nn.Module):
         super().__init__()
         self.residual = residual
 
-    def forward(self, a: Tensor, weighted: Tensor) -> Tensor:
-        return add_scaled(weighted, a, 1 - self.residual.t)
+    def forward(
+        self, a: Tensor, weighted: Tensor, pads: Sequence[int], mode: CopyMode
+    ) -> tuple[Tensor, Tensor]:
+        """Return the sum padded, and as it is."""
+        return add_scaled_pad(weighted, a, 1 - self.residual.t, pads, mode)
 
 
 class _Tracer(fx.Tracer):
@@ -233,17 +238,47 @@ class _Part:
         if first.conv.out_channels % 2:
             return
         first.gives_means = second.takes_means = True
-        second.is_padded = second.conv.padding_mode in COPY_MODES
-        pads = conv_padding(second.conv) if second.is_padded else ()
         node.op, node.target = "call_function", sort_pad
-        node.args = (before, tuple(pads), second.conv.padding_mode)
+        node.args = (before, *self.take_padding([after]))
 
     def absorb_residual(self, node: fx.Node, residual: AffineResidual) -> None:
         """Move the weight of a residual's second branch into its last convolution."""
         a, b = node.args
-        if a is not b and _feeds_only(b, node) and self.can_absorb(b):
-            self.absorbing(b).residual = residual
-            self.replace(node, _AbsorbedResidual(residual))
+        if a is b or not _feeds_only(b, node) or not self.can_absorb(b):
+            return
+        self.absorbing(b).residual = residual
+        self.replace(node, _AbsorbedResidual(residual))
+        padded_for = self.copy_padded_convs(node)
+        users = [user for user in node.users if user not in padded_for]
+        node.args = (a, b, *self.take_padding(padded_for))
+        with self.traced.graph.inserting_after(node):
+            padded = self.traced.graph.call_function(operator.getitem, (node, 0))
+            bare = self.traced.graph.call_function(operator.getitem, (node, 1))
+        for user in users:
+            user.replace_input_with(node, bare)
+        for user in padded_for:
+            user.replace_input_with(node, padded)
+
+    def copy_padded_convs(self, node: fx.Node) -> list[fx.Node]:
+        """Return the convolutions that pad this value by copies, all in the same way."""
+        found: dict[tuple[Any, ...], list[fx.Node]] = {}
+        for user in filter(self.can_absorb, node.users):
+            conv = self.layer(user)
+            assert isinstance(conv, nn.Conv2d)
+            if conv.padding_mode in COPY_MODES:
+                found.setdefault((*conv_padding(conv), conv.padding_mode), []).append(user)
+        return max(found.values(), key=len, default=[])
+
+    def take_padding(self, convs: list[fx.Node]) -> tuple[tuple[int, ...], str]:
+        """Let convolutions expect their input padded; return how."""
+        pads: tuple[int, ...] = (0, 0, 0, 0)
+        mode = "reflect"
+        for node in convs:
+            layer = self.absorbing(node)
+            if layer.conv.padding_mode in COPY_MODES:
+                layer.is_padded = True
+                pads, mode = tuple(conv_padding(layer.conv)), layer.conv.padding_mode
+        return pads, mode
 
     def reuse_memory(self, node: fx.Node) -> None:
         """Let ReLU write over the output of a linear layer, which no gradient needs."""

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from normeq.nn.padding import CopyMode, copy_pad, copy_pad_adjoint
+from normeq.nn.padding import CopyMode, copy_borders_, copy_pad, copy_pad_adjoint
 
 
 def give_means(weight: Tensor) -> Tensor:
@@ -106,6 +106,38 @@ def add_scaled(x: Tensor, other: Tensor, scale: Tensor) -> Tensor:
         out: Tensor = _AddScaled.apply(x, other, scale)  # type: ignore[no-untyped-call]
         return out
     return torch.addcmul(x, other, scale)
+
+
+def add_scaled_pad(
+    x: Tensor, other: Tensor, scale: Tensor, pads: Sequence[int], mode: CopyMode
+) -> tuple[Tensor, Tensor]:
+    """Return ``x + scale·other`` padded and, within it where that is possible, as it is.
+
+    Examples
+    --------
+    >>> import torch
+    >>> one = torch.ones(1, 1, 2, 2)
+    >>> padded, bare = add_scaled_pad(one, one, torch.tensor(0.5), (1, 1, 1, 1), "reflect")
+    >>> padded.shape, bare.shape
+    (torch.Size([1, 1, 4, 4]), torch.Size([1, 1, 2, 2]))
+    """
+    tracked = torch.is_grad_enabled() and any(t.requires_grad for t in (x, other, scale))
+    if tracked or torch.compiler.is_compiling():
+        bare = add_scaled(x, other, scale)
+        return copy_pad(bare, pads, mode), bare
+    left, right, top, bottom = pads
+    height, width = x.shape[-2:]
+    channels_last = x.is_contiguous(memory_format=torch.channels_last)
+    padded = torch.empty(
+        (*x.shape[:2], top + height + bottom, left + width + right),
+        dtype=x.dtype,
+        device=x.device,
+        memory_format=torch.channels_last if channels_last else torch.contiguous_format,
+    )
+    bare = padded[..., top : top + height, left : left + width]
+    torch.addcmul(x, other, scale, out=bare)
+    copy_borders_(padded, pads, mode)
+    return padded, bare
 
 
 class _AddScaled(torch.autograd.Function):

@@ -93,6 +93,17 @@ def _unpad(grad: Tensor, pads: Sequence[int], mode: CopyMode, axis: int) -> Tens
     return inside
 
 
+def copy_borders_(padded: Tensor, pads: Sequence[int], mode: CopyMode) -> None:
+    """Write the padding around values that are in place already."""
+    for axis in range(len(pads) // 2):
+        dim = padded.ndim - 1 - axis
+        before, after = pads[2 * axis : 2 * axis + 2]
+        size = padded.shape[dim] - before - after
+        for border in (*range(before), *range(before + size, before + size + after)):
+            source = before + _source(border - before, size, max(before, after), mode)
+            padded.narrow(dim, border, 1).copy_(padded.narrow(dim, source, 1))
+
+
 def _source(position: int, size: int, widest: int, mode: CopyMode) -> int:
     """Return which of `size` values is copied to a position beyond them."""
     if mode == "circular" and _fits(size, widest, mode):
