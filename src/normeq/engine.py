@@ -117,8 +117,9 @@ class Engine:
             )
         # The statistics of the plane do what the wrapper would: its inner network has a reach.
         local = net.inner if isinstance(net, WrappedDenoiser) else net
-        self.stride = int(getattr(local, "stride", 1))
         self.halo = getattr(local, "receptive_field", None)
+        if self.halo is not None:
+            self.stride = int(getattr(local, "stride", 1))
         self._device = _device(device)
         self._net = fold(local).to(self._device)
         parameter = next(self._net.parameters(), None)
