@@ -116,8 +116,8 @@ def draw(rows: Rows) -> Figure:
         axes.scatter(*zip(*points, strict=True) if points else ([], []), color=color, label=label)
         # Above and below in turn, so that the names of neighbours do not meet.
         for rank, (point, name) in enumerate(sorted(zip(points, names, strict=True))):
-            place = (5, -12) if rank % 2 else (5, 4)
-            axes.annotate(name, point, xytext=place, textcoords="offset points", fontsize=9)
+            place = {"xytext": (0, -14 if rank % 2 else 7), "textcoords": "offset points"}
+            axes.annotate(name, point, ha="center", fontsize=9, **place)
     axes.set(xscale="log", xlabel="seconds a megapixel (one core)", ylabel="PSNR (dB)")
     axes.set_title(f"Set12, Gaussian noise of sigma {SIGMA}", fontsize=10)
     axes.margins(x=0.12, y=0.1)
