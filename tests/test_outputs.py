@@ -26,10 +26,11 @@ def test_results_lie_beside_their_input(name: str, expected: str) -> None:
 def test_folders_and_patterns_leave_results_out(tmp_path: Path) -> None:
     for name in ("b.tif", "a.png", "a.denoised.png", "a.preview.png", ".c.tif", "notes.txt"):
         (tmp_path / name).touch()
-    zarr.create_array(tmp_path / "d.zarr", data=np.zeros((4, 4)))
+    zarr.create_group(tmp_path / "d.zarr").create_array("0", data=np.zeros((4, 4)))
     images = [tmp_path / name for name in ("a.png", "b.tif", "d.zarr")]
     assert expand([tmp_path]) == images
     assert expand([str(tmp_path / "*")]) == images
+    assert expand([str(tmp_path / "**")]) == images
     assert expand([tmp_path / "a.denoised.png"]) == [tmp_path / "a.denoised.png"]
     assert expand([tmp_path / "a.png", tmp_path]) == images
     assert expand([tmp_path / "d.zarr"]) == [tmp_path / "d.zarr"]

@@ -49,7 +49,11 @@ def _images_in(folder: Path) -> list[Path]:
 
 def _is_input(path: Path) -> bool:
     ours = path.name.startswith(".") or f"{_MARK}." in path.name or path.name.endswith(_PREVIEW)
-    return not ours and format_of(path) is not None
+    return not ours and format_of(path) is not None and not _inside_zarr(path)
+
+
+def _inside_zarr(path: Path) -> bool:
+    return any(format_of(parent) == "zarr" for parent in path.parents)
 
 
 def output_paths(inputs: Sequence[Path], output: Path | None) -> list[Path]:
@@ -92,7 +96,7 @@ def output_paths(inputs: Sequence[Path], output: Path | None) -> list[Path]:
 
 def beside(path: Path) -> Path:
     """Return the default place of a result: ``NAME.denoised.EXT`` in the folder of the input."""
-    if any(format_of(parent) == "zarr" for parent in path.parents if parent.suffix):
+    if _inside_zarr(path):
         raise UsageError(f"{path} is a part of a Zarr: say with --output where to write.")
     name, extension = _named(path)
     return path.with_name(name + _MARK + extension)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from normeq import memory
 from normeq.errors import FileError, InputError, UsageError
-from normeq.images.source import Band, ImageFile
+from normeq.images.source import Band, ImageFile, is_zarr
 
 __all__ = ["FORMATS", "MAX_PIXELS", "Band", "ImageFile", "format_of", "open_image", "read", "write"]
 
@@ -37,8 +37,6 @@ def format_of(path: Path) -> str | None:
     >>> format_of(Path("cells.ome.tif"))
     'tiff'
     """
-    from normeq.images.zarr_store import is_zarr
-
     suffix = path.suffix.lower()
     known = next((name for name, suffixes in FORMATS.items() if suffix in suffixes), None)
     return "zarr" if known is None and path.is_dir() and is_zarr(path) else known

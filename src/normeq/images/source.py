@@ -23,6 +23,9 @@ from normeq.errors import FileError, InputError, NormeqError, UsageError
 
 Pixels = NDArray[Any]
 
+#: Files that make a folder a Zarr, of version 3 or 2.
+ZARR_MARKERS = ("zarr.json", ".zarray", ".zgroup")
+
 
 @dataclass(frozen=True)
 class Band:
@@ -166,6 +169,11 @@ class IndexedSource(ImageSource):
         """Turn ``(rows, width, 1)`` into what `index` selects."""
         flipped = self.axes.index("X") < self.axes.index("Y")
         return pixels[..., 0].T if flipped else pixels[..., 0]
+
+
+def is_zarr(path: Path) -> bool:
+    """Tell whether a folder is a Zarr array or group."""
+    return any((path / marker).is_file() for marker in ZARR_MARKERS)
 
 
 def default_axes(ndim: int) -> str:

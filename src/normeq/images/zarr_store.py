@@ -19,24 +19,20 @@ import zarr
 
 from normeq.errors import InputError
 from normeq.images.source import (
+    ZARR_MARKERS,
     Band,
     ImageFile,
     IndexedSource,
     Pixels,
     checked_dtype,
     default_axes,
+    is_zarr,
     reading,
 )
 
-_MARKERS = ("zarr.json", ".zarray", ".zgroup")
 _LARGEST_CHUNK = 2048
 # A band has about this many pixels; it is recorded, when it is done, for a run that resumes.
 _BAND_PIXELS = 2**23
-
-
-def is_zarr(path: Path) -> bool:
-    """Tell whether a folder is a Zarr array or group."""
-    return any((path / marker).is_file() for marker in _MARKERS)
 
 
 class ZarrSource(IndexedSource, ImageFile):
@@ -189,7 +185,7 @@ def _named_axes(array: Any) -> str | None:
 
 
 def _is_metadata(path: Path) -> bool:
-    return path.name in (*_MARKERS, ".zattrs")
+    return path.name in (*ZARR_MARKERS, ".zattrs")
 
 
 def _rechunk(array: Path, chunks: tuple[int, ...]) -> None:
