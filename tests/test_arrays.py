@@ -149,6 +149,15 @@ def test_holes_are_filled_alike_in_every_tiling() -> None:
     assert FILL_DEPTH < 12, "the hole above must be deeper than the fill, to test its middle"
 
 
+def test_functions_too_get_holes_filled_in_the_units_of_the_image() -> None:
+    image = noisy((60, 60))
+    image[10:50, 10:50] = np.nan
+    seen = []
+    normeq.denoise(image, model=lambda plane: seen.append(plane) or plane, nan="keep")
+    assert np.isfinite(seen[0]).all()
+    assert_close(seen[0][30, 30], np.nanmean(image), 1.0)
+
+
 @pytest.mark.parametrize("shape", [(1, 1), (1, 9), (9, 1), (2, 3), (5, 5), (3, 1, 7)])
 @pytest.mark.parametrize("tile", [None, 4])
 def test_small_and_odd_sizes(shape: tuple[int, ...], tile: int | None) -> None:

@@ -32,9 +32,9 @@ def test_a_fill_reaches_no_further_than_its_depth() -> None:
     values = np.ones((1, 40))
     missing = np.zeros((1, 40), bool)
     missing[0, 10:30] = True
-    filled = fill_missing(values, missing)
+    filled = fill_missing(values, missing, mean=0.5)
     np.testing.assert_array_equal(filled[0, : 10 + FILL_DEPTH], 1)
-    np.testing.assert_array_equal(filled[0, 10 + FILL_DEPTH : 30 - FILL_DEPTH], 0)
+    np.testing.assert_array_equal(filled[0, 10 + FILL_DEPTH : 30 - FILL_DEPTH], 0.5)
 
 
 def test_rounding_and_clipping() -> None:

@@ -64,18 +64,18 @@ def statistics(parts: Iterable[tuple[Floats, Mask]]) -> Statistics:
     return Statistics(count, origin + mean, float(np.sqrt(squares / count)), missing)
 
 
-def fill_missing(values: Floats, missing: Mask) -> Floats:
-    """Fill holes ring by ring with the mean of the known neighbours, deep inside with 0.
+def fill_missing(values: Floats, missing: Mask, mean: float) -> Floats:
+    """Fill holes ring by ring with the mean of the known neighbours, deep inside with `mean`.
 
     A filled pixel depends on pixels at most `FILL_DEPTH` away, so that tiles agree.
 
     Examples
     --------
     >>> row = np.array([[1.0, np.nan, 3.0]])
-    >>> fill_missing(row, np.isnan(row))
+    >>> fill_missing(row, np.isnan(row), mean=0.0)
     array([[1., 2., 3.]])
     """
-    filled = np.where(missing, 0.0, values)
+    filled = np.where(missing, 0.0, values)  # which adds nothing to a sum
     known = ~missing
     for _ in range(FILL_DEPTH):
         if known.all():
@@ -84,6 +84,7 @@ def fill_missing(values: Floats, missing: Mask) -> Floats:
         rim = ~known & (around > 0)
         filled[rim] = (_box_sum(filled)[rim]) / around[rim]
         known |= rim
+    filled[~known] = mean
     return filled
 
 

@@ -110,11 +110,12 @@ def progress_bar(total: int, shown: bool | None) -> Any:
 
 @dataclass(frozen=True)
 class _Plane:
-    """One sample of one frame, and the units in which the denoiser sees it."""
+    """One sample of one frame, the units in which the denoiser sees it, and its mean in them."""
 
     frame: int
     sample: int
     units: Units
+    mean: float
     sigma: float | None
 
 
@@ -181,7 +182,8 @@ class _Batch:
             raise InputError(f"plane {frame} holds values too large for double precision.")
         sigma = None if run.sigmas is None else float(run.sigmas[frame])
         units = run.engine.units(found, sigma, self._source)
-        return _Plane(frame, sample, units, sigma)
+        mean = (found.mean - units.center) / units.scale
+        return _Plane(frame, sample, units, mean, sigma)
 
     def denoised(self, frames: Sequence[int], start: int, stop: int) -> list[Band]:
         """Denoise rows ``[start, stop)`` of some of the frames."""
@@ -218,7 +220,7 @@ class _Batch:
                     missing = self._missing(stored)
                     values = plane.units.enter(stored.astype(np.float64))
                     if missing.any():
-                        values = fill_missing(values, missing)
+                        values = fill_missing(values, missing, plane.mean)
                     yield _Job(
                         plane,
                         Tile(rows, columns),
