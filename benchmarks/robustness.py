@@ -58,7 +58,7 @@ def measure(options: argparse.Namespace) -> None:
 
 
 def plot(table: Path) -> None:
-    """Draw PSNR against sigma, beside the file, relative to the noisy image's own PSNR."""
+    """Draw PSNR against sigma, as a picture beside the file."""
     from matplotlib.figure import Figure
 
     with table.open(newline="", encoding="utf-8") as file:
