@@ -333,3 +333,57 @@ def constant_output():
 @case("broken", "broken", ("", "output", "shift"))
 def output_of_ratios():
     return Of(lambda net, x: (x - x.mean()) / (x - x.mean()).square().mean().sqrt())
+
+
+@case("broken", "broken", ("", "pow", "scale"), ("", "pow", "shift"))
+def exponent_from_the_image():
+    return Of(lambda net, x: x + torch.pow(2.0, x))
+
+
+@case("broken", "broken", ("", "fmod", "scale"), ("", "fmod", "shift"))
+def remainder_by_the_image():
+    return Of(lambda net, x: x + torch.fmod(torch.ones_like(x), 1 + x.square()))
+
+
+@case("broken", "broken", ("", "div", "scale"), ("", "div", "shift"))
+def floored_division():
+    return Of(lambda net, x: torch.div(x, 0.1, rounding_mode="floor"))
+
+
+@case("broken", "broken", ("", "mul", "shift"))
+def number_taken_out_of_the_image():
+    return Of(lambda net, x: x * x.mean().item())
+
+
+@case("proven", "broken", ("", "mul", "shift"))
+def weighted_features_never_summed():
+    def forward(net, x):
+        weights = torch.softmax((x > x.mean()).to(x.dtype), 3)
+        both = torch.cat((weights * x, weights.roll(1, 2) * x), 1)
+        return both.sum(3)[..., None] + x - x
+
+    return Of(forward)
+
+
+@case("proven", "broken", ("", "mul", "shift"))
+def weighted_features_summed_in_parts():
+    def forward(net, x):
+        weights = torch.softmax((x > x.mean()).to(x.dtype), 3)
+        first, second = (weights * x).chunk(2, 3)
+        return first.sum(3) + 2 * second.sum(3)
+
+    return Of(forward)
+
+
+@case("broken", "proven", ("", "add", "scale"))
+def unsupported_operation_on_invariants():
+    def forward(net, x):
+        above = (x > x.mean()).to(x.dtype)
+        return x + torch.fft.rfft2(above).abs().mean()
+
+    return Of(forward)
+
+
+@case("unknown", "unknown")
+def dynamic_slope():
+    return Of(lambda net, x: torch.prelu(x, x.mean().reshape(1)))

@@ -19,8 +19,10 @@ PROVEN = {
 
 
 def _mostly_slow(options: dict) -> Any:
-    """Keep the blind networks, and one that is not, for every day."""
-    every_day = options.get("blind", True) or options["name"] == "unet"
+    """Keep one family of denoisers, and one network of each other, for every day."""
+    every_day = options["name"] == "unet" or (
+        options["variant"] == "norm-equiv" and options.get("blind", True)
+    )
     marks = [] if every_day else [pytest.mark.slow]
     return pytest.param(options, marks=marks, id=describe(options))
 

@@ -98,7 +98,7 @@ def add_bias(step: Step, out: Shadow, bias: Any, trailing: int) -> Shadow:
     return Shadow(joined, out.c, out.slack)
 
 
-@law("conv1d", "conv2d", "conv3d")
+@law("conv1d", "conv2d", "conv3d", many=True)
 def convolution(
     step: Step,
     x: Any,
@@ -111,7 +111,7 @@ def convolution(
 ) -> Shadow:
     """Coefficients are the sums of the kernels, except where zeros have been padded."""
     if isinstance(weight, Shadow) or not isinstance(x, Shadow):
-        return dynamic(step, x, weight)
+        return dynamic(step, x, weight, bias)
     ndim = weight.ndim - 2
     stride, dilation = _each(stride, ndim), _each(dilation, ndim)
     padding = padding if isinstance(padding, str) else _each(padding, ndim)
@@ -156,24 +156,24 @@ def _amounts(
     return [amount for pair in reversed(pairs) for amount in pair]
 
 
-@law("conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
+@law("conv_transpose1d", "conv_transpose2d", "conv_transpose3d", many=True)
 def transposed_convolution(step: Step, x: Any, weight: Any, bias: Any = None, *rest: Any) -> Shadow:
     """Coefficients are the sums of the kernels' phases."""
     if isinstance(weight, Shadow) or not isinstance(x, Shadow):
-        return dynamic(step, x, weight)
+        return dynamic(step, x, weight, bias)
     out = linear_map(step, x, weight, lambda p, w: step.run(p, w, None, *rest))
     return add_bias(step, out, bias, weight.ndim - 2)
 
 
-@law("linear")
+@law("linear", many=True)
 def dense(step: Step, x: Any, weight: Any, bias: Any = None) -> Shadow:
     """Coefficients are the sums of the rows."""
     if isinstance(weight, Shadow) or not isinstance(x, Shadow):
-        return dynamic(step, x, weight)
+        return dynamic(step, x, weight, bias)
     return add_bias(step, linear_map(step, x, weight, lambda p, w: step.run(p, w)), bias, 0)
 
 
-@law("mm", "bmm", "matmul", "mv", "dot")
+@law("mm", "bmm", "matmul", "mv", "dot", many=True)
 def product(step: Step, a: Any, b: Any) -> Shadow:
     """Multiply matrices: linear if one side is known, weighted means if one sums to one."""
     if not isinstance(b, Shadow):
@@ -185,7 +185,7 @@ def product(step: Step, a: Any, b: Any) -> Shadow:
     return contract(step, a, b)
 
 
-@law("addmm", "baddbmm")
+@law("addmm", "baddbmm", many=True)
 def add_product(step: Step, bias: Any, a: Any, b: Any, *, beta: float = 1, alpha: float = 1) -> Any:
     """Multiply matrices and add a bias."""
     scaled = a * alpha if isinstance(a, Tensor) else a
@@ -220,7 +220,7 @@ WEIGHTED = (
 )
 
 
-def dynamic(step: Step, x: Any, weight: Any) -> Shadow:
+def dynamic(step: Step, x: Any, weight: Any, bias: Any = None) -> Shadow:
     """Multiply by a kernel that depends on the image."""
     factors = [s if isinstance(s, Shadow) else lift(s) for s in (x, weight)]
     degree = 0.0
@@ -233,7 +233,7 @@ def dynamic(step: Step, x: Any, weight: Any) -> Shadow:
             "sums products of",
         )
         degree += float(every.d.reshape(-1)[0])
-    return step.output(degree, 0.0)
+    return add_bias(step, step.output(degree, 0.0), bias, 0)
 
 
 @law(

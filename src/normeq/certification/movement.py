@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from normeq.certification.demands import alike, ignore_gain, ignore_offset
-from normeq.certification.shadow import ANY, Shadow, lift, near
+from normeq.certification.shadow import ANY, Shadow, debts, lift, near
 from normeq.certification.step import Step, law, shadows_in
 
 FLOATING = "stay in floating point"
@@ -29,8 +29,7 @@ _JOINS = {"cat", "concat", "stack", "hstack", "vstack", "slice_scatter", "select
     "broadcast_to", "reflection_pad1d", "reflection_pad2d", "reflection_pad3d",
     "replication_pad1d", "replication_pad2d", "replication_pad3d", "cat", "concat", "stack",
     "slice_scatter", "select_scatter", "hstack", "vstack", "unsafe_split", "view_copy", "ravel",
-    "atleast_2d", "atleast_3d", "item", "_local_scalar_dense",
-)  # fmt: skip
+    "atleast_2d", "atleast_3d", "item", "_local_scalar_dense", many=True)  # fmt: skip
 def move(step: Step, *args: Any, **kwargs: Any) -> Any:
     """Values keep their law wherever they go."""
     if step.operation in ("item", "_local_scalar_dense"):
@@ -45,6 +44,8 @@ def move(step: Step, *args: Any, **kwargs: Any) -> Any:
             step.run(*_marks(args, name), **_marks(kwargs, name)) for name in ("group", "member")
         )
         moved = replace(moved, weights=replace(weights, group=group, member=member))
+    elif debts(shadows_in(args)):
+        step.blamed += [(debt, True) for debt in debts(shadows_in(args))]
     return moved
 
 
@@ -69,7 +70,7 @@ def _marks(value: Any, name: str) -> Any:
     return value
 
 
-@law("copy")
+@law("copy", many=True)
 def copy(step: Step, into: Any, source: Any, *_: Any) -> Shadow:
     """Replace a tensor by what is copied over it."""
     shadow = source if isinstance(source, Shadow) else lift(source)
@@ -80,12 +81,12 @@ def copy(step: Step, into: Any, source: Any, *_: Any) -> Shadow:
 def cast(step: Step, x: Shadow, *args: Any, **kwargs: Any) -> Shadow:
     """Another number format keeps the law, unless it rounds to whole numbers."""
     if step.dtype.is_floating_point:
-        return x
+        return replace(x, slack=x.slack.hypot(step.eps * x.c))
     ignore_gain(step, x, "rounds to whole numbers", FLOATING)
     return ignore_offset(step, x, "rounds to whole numbers", FLOATING)
 
 
-@law("index", "gather", "take_along_dim", "take")
+@law("index", "gather", "take_along_dim", "take", many=True)
 def pick(step: Step, x: Any, *indices: Any, **kwargs: Any) -> Any:
     """Move values from fixed positions; those found in the image need one law for all values."""
     found_in_image = list(shadows_in([indices, kwargs]))

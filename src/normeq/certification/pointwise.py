@@ -12,7 +12,7 @@ from torch import Tensor
 from normeq.certification.demands import SORT, agree, alike, ignore_gain, ignore_offset, merge
 from normeq.certification.linear import NO_BIAS, WEIGHTED
 from normeq.certification.shadow import ANY, Shadow, Weights, lift, near
-from normeq.certification.step import Step, law, planes_like
+from normeq.certification.step import Step, law, planes_like, shadows_in
 
 AFFINE_RESIDUAL = "an affine combination (normeq.nn.AffineResidual)"
 ONE_DEGREE = "bring both to one degree before"
@@ -33,7 +33,7 @@ def _pair(a: Any, b: Any) -> tuple[Shadow, Shadow]:
     return planes_like(first, shape), planes_like(second, shape)
 
 
-@law("add", "sub", "rsub")
+@law("add", "sub", "rsub", many=True)
 def add(step: Step, a: Any, b: Any, *, alpha: float = 1) -> Shadow:
     """Coefficients add up; degrees must agree."""
     if step.operation == "rsub":
@@ -58,7 +58,7 @@ def add(step: Step, a: Any, b: Any, *, alpha: float = 1) -> Shadow:
     return Shadow(d, c, slack)
 
 
-@law("lerp")
+@law("lerp", many=True)
 def lerp(step: Step, a: Any, b: Any, weight: Any) -> Shadow:
     """``(1 - t)·a + t·b``."""
     first, second = _pair(a, b)
@@ -75,9 +75,12 @@ def lerp(step: Step, a: Any, b: Any, weight: Any) -> Shadow:
     return Shadow(d, c, slack)
 
 
-@law("mul", "div", "true_divide")
-def multiply(step: Step, a: Any, b: Any, **_: Any) -> Shadow:
+@law("mul", "div", "true_divide", many=True)
+def multiply(step: Step, a: Any, b: Any, *, rounding_mode: str | None = None) -> Shadow:
     """Known factors scale the coefficient; between features degrees add up, without offset."""
+    if rounding_mode is not None:
+        bent: Shadow = curve(step, a, b)
+        return bent
     dividing = step.operation != "mul"
     if not isinstance(b, Shadow):
         factor = torch.as_tensor(b, dtype=torch.float64)
@@ -91,9 +94,9 @@ def multiply(step: Step, a: Any, b: Any, **_: Any) -> Shadow:
     first, second = _pair(a, b)
     first = ignore_offset(step, first, "divides" if dividing else "multiplies", WEIGHTED)
     second = ignore_offset(step, second, "divides by" if dividing else "multiplies", WEIGHTED)
-    zero = (first.d == ANY) | ((second.d == ANY) & (not dividing))
+    # Zero times anything is zero, and anything divided by infinity: of any degree.
     d = first.d - second.d if dividing else first.d + second.d
-    d = torch.where(zero | d.isnan(), ANY, d)
+    d = torch.where(d.isfinite(), d, ANY)
     c = torch.maximum(first.c, second.c) * ((first.c == 0) | (second.c == 0))
     return Shadow(d, c, first.slack + second.slack + step.eps)
 
@@ -130,7 +133,7 @@ def negate(step: Step, x: Shadow) -> Shadow:
 
 
 @law("relu", "relu_", "relu6", "hardtanh", "clamp", "clamp_min", "clamp_max", "threshold",
-     "maximum", "minimum", "fmax", "fmin")  # fmt: skip
+     "maximum", "minimum", "fmax", "fmin", many=True)  # fmt: skip
 def order(step: Step, *args: Any, **kwargs: Any) -> Shadow:
     """Take the larger or smaller of things that share one law; ReLU compares with 0."""
     limits = {
@@ -167,12 +170,12 @@ def sign(step: Step, x: Shadow) -> Shadow:
 _POWERS = {"square": 2.0, "sqrt": 0.5, "rsqrt": -0.5, "reciprocal": -1.0}
 
 
-@law("square", "sqrt", "rsqrt", "reciprocal", "pow")
+@law("square", "sqrt", "rsqrt", "reciprocal", "pow", many=True)
 def power(step: Step, x: Any, exponent: Any = None) -> Shadow:
     """Powers multiply the degree, where the offset does not matter."""
     number = _POWERS.get(step.operation, exponent)
     if not isinstance(x, Shadow) or not isinstance(number, int | float):
-        bent: Shadow = curve(step, x)
+        bent: Shadow = curve(step, x, exponent)
         return bent
     out = ignore_offset(step, x, "raises to a power", WEIGHTED)
     return replace(out, d=torch.where(out.d == ANY, ANY, out.d * number))
@@ -185,26 +188,28 @@ _ACTIVATIONS = {"gelu", "silu", "elu", "celu", "selu", "softplus", "mish", "hard
 
 @law(*sorted(_ACTIVATIONS), "sigmoid", "hardsigmoid", "exp", "exp2", "expm1", "log", "log1p",
      "log2", "log10", "log_sigmoid", "sin", "cos", "tan", "atan", "asin", "acos", "sinh", "cosh",
-     "erf", "erfc", "atan2", "remainder", "fmod", "logit")  # fmt: skip
-def curve(step: Step, x: Any, *_: Any, **__: Any) -> Shadow:
+     "erf", "erfc", "atan2", "remainder", "fmod", "logit", many=True)  # fmt: skip
+def curve(step: Step, *args: Any, **kwargs: Any) -> Shadow:
     """Apply a curve that has a scale of its own: lawful only for ratios."""
-    shadow = _shadow(x)
     activation = step.operation in _ACTIVATIONS
-    ignore_gain(step, shadow, "bends", HOMOGENEOUS if activation else RATIOS)
-    out = ignore_offset(step, shadow, "bends", SORT if activation else RATIOS)
+    slack = step.eps
+    for shadow in shadows_in([args, kwargs]):
+        ignore_gain(step, shadow, "bends", HOMOGENEOUS if activation else RATIOS)
+        out = ignore_offset(step, shadow, "bends", SORT if activation else RATIOS)
+        slack += float(out.slack.max())
     if activation:
         return out
-    return Shadow(torch.zeros_like(out.d), torch.zeros_like(out.c), out.slack)
+    return replace(step.output(0.0, 0.0), slack=torch.full(tuple(step.shapes[0]), slack).double())
 
 
-@law("eq", "ne", "lt", "le", "gt", "ge", "isclose")
+@law("eq", "ne", "lt", "le", "gt", "ge", many=True)
 def compare(step: Step, a: Any, b: Any, *_: Any, **__: Any) -> Shadow:
     """Compare two things of one law, which neither gain nor offset changes."""
     merged = merge(step, _pair(a, b), "compares", "compare things of one kind")
     return Shadow(torch.zeros_like(merged.d), torch.zeros_like(merged.c), merged.slack)
 
 
-@law("masked_fill", "where")
+@law("masked_fill", "where", many=True)
 def choose(step: Step, *args: Any) -> Shadow:
     """Choose between things of one law, by what neither gain nor offset changes."""
     if step.operation == "masked_fill":
@@ -253,7 +258,7 @@ def _with_indices(step: Step, values: Shadow) -> Any:
 
 
 @law("max", "min", "amax", "amin", "median", "nanmedian", "sort", "kthvalue", "topk", "cummax",
-     "cummin", "argmax", "argmin", "argsort", "aminmax", "quantile")  # fmt: skip
+     "cummin", "argmax", "argmin", "argsort", "aminmax", "quantile", many=True)  # fmt: skip
 def statistic(step: Step, x: Shadow, *args: Any, **kwargs: Any) -> Any:
     """Order statistics along an axis, whose elements must share one law."""
     ordinal = [arg for arg in args if isinstance(arg, Shadow)]

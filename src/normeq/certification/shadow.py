@@ -8,7 +8,7 @@ every element, so that the network's own operations, run on shadows, carry them 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -195,3 +195,8 @@ def _values(degrees: Tensor) -> list[float]:
     """List the distinct degrees, leaving out those of zeros."""
     found: list[float] = degrees[degrees != ANY].unique().tolist()
     return found
+
+
+def debts(shadows: Iterable[Shadow]) -> list[Culprit]:
+    """List whom to blame if these are not sums of weighted features."""
+    return [s.weights.debt for s in shadows if s.weights and s.weights.debt]

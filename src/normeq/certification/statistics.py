@@ -161,7 +161,7 @@ def logsumexp(step: Step, x: Shadow, dim: Any, *_: Any) -> Shadow:
     return common.map(lambda plane: plane.reshape(tuple(step.shapes[0])))
 
 
-@law("scaled_dot_product_attention")
+@law("scaled_dot_product_attention", many=True)
 def attention(
     step: Step,
     query: Any,

@@ -16,16 +16,33 @@ Law = Callable[..., Any]
 
 LAWS: dict[str, Law] = {}
 
+#: Operations whose law looks at every argument, not only at the first.
+_MANY: set[str] = set()
 
-def law(*operations: str) -> Callable[[Law], Law]:
-    """Register a function as the law of these operations."""
+
+def law(*operations: str, many: bool = False) -> Callable[[Law], Law]:
+    """Register a function as the law of these operations.
+
+    It looks at the first argument only, unless `many`: with features among the other arguments
+    the law does not apply.
+    """
 
     def register(function: Law) -> Law:
         for operation in operations:
             LAWS[operation] = function
+        if many:
+            _MANY.update(operations)
         return function
 
     return register
+
+
+def find_law(operation: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Law | None:
+    """Return the law that applies to an operation called in this way."""
+    beyond = [*args[1:], kwargs] if args and isinstance(args[0], Shadow) else [*args, kwargs]
+    if operation not in _MANY and any(shadows_in(beyond)):
+        return None
+    return LAWS.get(operation)
 
 
 @dataclass

@@ -29,11 +29,12 @@ from normeq.certification.shadow import (
     Property,
     Shadow,
     clean,
+    debts,
     kind,
     lift,
     uniform,
 )
-from normeq.certification.step import LAWS, Step, shadows_in
+from normeq.certification.step import Step, find_law, shadows_in
 
 _REGISTERED = (linear, movement, pointwise, statistics)
 
@@ -45,8 +46,8 @@ _SHAPE_ONLY = {"zeros_like", "ones_like", "full_like", "empty_like", "new_zeros"
 
 
 #: Random numbers, which neither gain nor offset changes.
-_RANDOM = {"rand_like", "randn_like", "randint_like", "rand", "randn", "randint", "randperm",
-           "normal", "bernoulli"}  # fmt: skip
+_RANDOM = {"rand_like", "randn_like", "randint_like", "rand", "randn", "randint",
+           "randperm"}  # fmt: skip
 
 
 class Untraceable(Exception):
@@ -194,13 +195,18 @@ def _call(
     sources = list(shadows_in([args, kwargs]))
     if operation in _SHAPE_ONLY and sources:
         return _known(target(torch.empty(sources[0].shape), *args[1:]))
-    if operation.startswith(("_assert", "sym_")):
+    if operation.startswith("_assert"):
         return None
-    if operation in _RANDOM:
+    if operation.startswith("sym_") and sources:  # a number taken out of a tensor
+        return sources[0]
+    if operation in _RANDOM or (operation in ("normal", "bernoulli") and not sources):
         return uniform(_meta(node)[0][0], 0.0, 0.0)
     if not sources:
         return _constant(node, args, kwargs)
-    step = Step(operation, _path(node), target, *_meta(node), eps, order)
+    shapes, dtype = _meta(node)
+    if dtype.is_floating_point:
+        eps = max(eps, torch.finfo(dtype).eps)
+    step = Step(operation, _path(node), target, shapes, dtype, eps, order)
     result = _judge(step, args, kwargs)
     result = _remember(step, sources, result)
     first = result if isinstance(result, Shadow) else result[0]
@@ -213,7 +219,7 @@ def _call(
 
 def _judge(step: Step, args: Any, kwargs: Any) -> Any:
     """Apply the operation's law; without one, only what no gain or offset reaches is known."""
-    known = LAWS.get(step.operation)
+    known = find_law(step.operation, args, kwargs)
     if known not in (movement.move, linear.built_in):
         step.blamed += [(debt, True) for debt in debts(shadows_in([args, kwargs]))]
     if known is not None:
@@ -235,7 +241,8 @@ def _judge(step: Step, args: Any, kwargs: Any) -> Any:
                 unknown=True,
             )
     # What follows is judged as if nothing came out of it that could break a law.
-    outputs = [step.output(ANY, 0.0, index) for index in range(len(step.shapes))]
+    degree = ANY if scales else 0.0
+    outputs = [step.output(degree, 0.0, index) for index in range(len(step.shapes))]
     return outputs if len(outputs) > 1 else outputs[0]
 
 
@@ -302,11 +309,6 @@ def _path(node: torch.fx.Node) -> str:
     stack = node.meta.get("nn_module_stack") or {}
     paths = [path for path, _ in stack.values()]
     return paths[-1] if paths else ""
-
-
-def debts(shadows: Iterable[Shadow]) -> list[Culprit]:
-    """List whom to blame if these are not sums of weighted features."""
-    return [s.weights.debt for s in shadows if s.weights and s.weights.debt]
 
 
 def culprits_of(outputs: Iterable[Shadow], which: Property) -> list[Culprit]:
