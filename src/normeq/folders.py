@@ -43,14 +43,14 @@ def read_folder(
 
     Parameters
     ----------
-    path : Path
+    path
         Folder; its files are taken in the order of their names, hidden ones left out. Every plane
         of a stack is an image.
-    channels : {1, 3}
+    channels
         Colour images become gray for 1 (luma of ITU-R BT.601); gray ones are repeated for 3.
-    smallest : int
+    smallest
         Images with a shorter side are skipped.
-    in_memory : int
+    in_memory
         Bytes of images to hold in memory; the others wait decoded in a temporary file.
     """
     if not path.is_dir():

@@ -22,7 +22,7 @@ def psnr(image: NDArray[np.floating], truth: NDArray[np.floating]) -> float:
 
     Parameters
     ----------
-    image, truth : numpy.ndarray
+    image, truth
         Images of one shape, with 0 for black and 1 for white.
     """
     difference = np.clip(image, 0, 1).astype(np.float64) - np.clip(truth, 0, 1)
@@ -43,7 +43,7 @@ def ssim(image: NDArray[np.floating], truth: NDArray[np.floating]) -> float:
 
     Parameters
     ----------
-    image, truth : numpy.ndarray
+    image, truth
         Images of one shape, (H, W) or (H, W, C), clipped to [0, 1] as for `psnr`.
     """
     from skimage.metrics import structural_similarity

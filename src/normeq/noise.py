@@ -55,13 +55,13 @@ def draw(
 
     Parameters
     ----------
-    kind : {"gaussian", "uniform", "laplace", "rayleigh"}
-        Family of the noise; each is closed under scaling, so sigma says everything.
-    shape : tuple of int
+    kind
+        Family of the noise, one of `KINDS`; each is closed under scaling, so sigma says everything.
+    shape
         Shape of the array to draw.
-    sigma : float
+    sigma
         Standard deviation, in the units of the image.
-    rng : numpy.random.Generator
+    rng
         Source of randomness.
     """
     if kind not in _UNIT_NOISE:
@@ -86,13 +86,13 @@ def poisson_gaussian(
 
     Parameters
     ----------
-    image : array_like
+    image
         Expected values, none negative.
-    gain : float
+    gain
         Grey levels per photo-electron, positive.
-    sigma : float
+    sigma
         Standard deviation of the Gaussian part, in the units of the image.
-    rng : numpy.random.Generator
+    rng
         Source of randomness.
     """
     expected = np.asarray(image, dtype=np.float64)
@@ -136,7 +136,7 @@ def estimate_sigma(image: ArrayLike) -> float:
 
     Parameters
     ----------
-    image : array_like
+    image
         One plane of at least 3 x 3 finite values; loop over the other axes of an image.
     """
     plane = np.asarray(image, dtype=np.float64)

@@ -45,17 +45,17 @@ def train(
 
     Parameters
     ----------
-    recipe : Recipe
+    recipe
         What to compute; see `normeq.training.load_recipe`.
-    data : Path
+    data
         Folder of clean training images.
-    out : Path
+    out
         Run folder; must not hold a run yet unless `resume`.
-    validation : Path, optional
+    validation
         Folder of clean images for the validation PSNR; without it, only the last weights are kept.
-    resume : bool
+    resume
         Continue from the newest checkpoint of the run folder.
-    threads : int, optional
+    threads
         Threads for the network; torch's own choice (OMP_NUM_THREADS) by default.
     """
     if threads is not None:

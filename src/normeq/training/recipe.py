@@ -134,9 +134,9 @@ def load_recipe(name_or_path: str | Path, overrides: list[str] | None = None) ->
 
     Parameters
     ----------
-    name_or_path : str or Path
+    name_or_path
         A name of `shipped_recipes`, or the path of a TOML file.
-    overrides : list of str, optional
+    overrides
         ``"section.key=value"``, the value written as in TOML; quotes may be left out.
     """
     path = shipped_recipes().get(str(name_or_path), Path(name_or_path))

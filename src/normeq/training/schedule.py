@@ -20,9 +20,9 @@ def learning_rate(step: int, recipe: Optimization) -> float:
 
     Parameters
     ----------
-    step : int
+    step
         Steps already taken.
-    recipe : Optimization
+    recipe
         Schedule, warm-up, final decay and number of steps.
     """
     factor = 1.0
