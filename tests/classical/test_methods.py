@@ -9,7 +9,7 @@ import pytest
 import torch
 from skimage.data import camera
 
-from normeq.classical import METHODS, Method
+from normeq.classical import METHODS, Method, median_filter
 from normeq.errors import InputError, UsageError
 
 SIGMA = 25.0
@@ -72,6 +72,21 @@ def test_integers_become_floats_in_their_own_units(method: Method, noisy: np.nda
     result = call(method, integers, 40 * SIGMA)
     assert result.dtype == np.float64
     np.testing.assert_array_equal(result, call(method, integers.astype(float), 40 * SIGMA))
+
+
+@pytest.mark.parametrize("dtype", [bool, np.uint16, np.int64, np.float16, ">f4", ">f8", ">i2"])
+def test_any_real_dtype_is_taken(noisy: np.ndarray, dtype: Any) -> None:
+    array = noisy.astype(dtype)
+    result = median_filter(array)
+    expected = np.float32 if array.dtype.kind == "f" and array.itemsize < 8 else np.float64
+    assert result.dtype == expected
+    np.testing.assert_array_equal(result, median_filter(array.astype(expected)))
+
+
+def test_views_and_read_only_arrays_are_taken(noisy: np.ndarray) -> None:
+    view = noisy[::-1, ::2]
+    view.flags.writeable = False
+    np.testing.assert_array_equal(median_filter(view), median_filter(view.copy()))
 
 
 @every_method

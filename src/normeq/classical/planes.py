@@ -38,7 +38,7 @@ def each_plane(image: Array, method: Callable[[Tensor], Tensor]) -> Array:
     array([[[0.5, 1.5],
             [2.5, 3.5]]])
     """
-    tensor = _floating(torch.as_tensor(image).detach().cpu())
+    tensor = _floating(_as_tensor(image))
     if tensor.ndim < 2 or tensor.numel() == 0:
         raise InputError(
             f"an image needs at least two axes and one pixel; this one has shape "
@@ -59,6 +59,13 @@ def positive_sigma(sigma: float) -> float:
             f"sigma is {value:g}, but the noise's standard deviation is a positive number."
         )
     return value
+
+
+def _as_tensor(image: Array) -> Tensor:
+    if isinstance(image, Tensor):
+        return image.detach().cpu()
+    # A copy in native order: torch refuses swapped bytes, reversed axes and read-only memory.
+    return torch.from_numpy(np.array(image, dtype=image.dtype.newbyteorder("="), order="C"))
 
 
 def _floating(tensor: Tensor) -> Tensor:
