@@ -1,8 +1,10 @@
-"""How much memory there is, without a dependency to ask for it."""
+"""How much memory there is, and what becomes of it when it is freed, without a dependency."""
 
 from __future__ import annotations
 
+import ctypes
 import os
+import sys
 from pathlib import Path
 
 _GUESS = 4 * 2**30
@@ -17,3 +19,22 @@ def available() -> int:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
     except (OSError, ValueError, AttributeError):
         return _GUESS
+
+
+# Options of the C library's mallopt.
+_TRIM_THRESHOLD, _MMAP_MAX = -1, -4
+
+
+def keep_freed() -> bool:
+    """Let this process keep freed memory for its next tensors; return whether it does.
+
+    The C library of Linux gives large blocks back to the system at once, and gets the next ones
+    page by page, zeroed: a quarter of the time of a convolutional network on the processor. The
+    highest use of memory stays about the same, but it no longer falls in between.
+    """
+    if not sys.platform.startswith("linux"):
+        return False
+    set_option = getattr(ctypes.CDLL(None), "mallopt", None)
+    if set_option is None:  # a C library other than glibc
+        return False
+    return bool(set_option(_MMAP_MAX, 0)) and bool(set_option(_TRIM_THRESHOLD, 2**31 - 1))

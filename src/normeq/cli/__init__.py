@@ -21,6 +21,7 @@ from normeq.cli.info import info
 from normeq.cli.reproduce import reproduce
 from normeq.cli.train import train
 from normeq.errors import NormeqError
+from normeq.memory import keep_freed
 
 
 class _SentenceGroup(TyperGroup):
@@ -54,4 +55,5 @@ app.command()(train)
 
 def main() -> None:
     """Run the command line."""
+    keep_freed()
     app(prog_name="normeq")
