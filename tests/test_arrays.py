@@ -14,6 +14,7 @@ from support import DENOISERS, tiny
 import normeq
 from normeq.errors import InputError, UsageError
 from normeq.models import shipped, variants
+from normeq.nn import AffineConv2d, SortPool
 from normeq.planes import FILL_DEPTH
 
 NET = tiny("unet", "norm-equiv-residual")
@@ -98,6 +99,17 @@ def test_networks_that_are_not_equivariant_are_not_normalised(variant: str) -> N
         scaled = net(torch.from_numpy((image - 50) / 100)[None, None])[0, 0].numpy()
     ranged = normeq.denoise(image, model=net, value_range=(50, 150))
     assert_close(ranged, scaled * 100 + 50, image.std(), 1e-9)
+
+
+def test_networks_that_say_nothing_are_recognised_by_proof() -> None:
+    layers = AffineConv2d(1, 4, 3, padding=1), SortPool(), AffineConv2d(4, 1, 1)
+    net = torch.nn.Sequential(*layers)
+    image = noisy()
+    clean = normeq.denoise(image, model=net)
+    assert_close(normeq.denoise(7 * image + 1e6, model=net), 7 * clean + 1e6, 7 * image.std())
+    net[1] = torch.nn.ReLU()
+    with pytest.raises(UsageError, match="value_range"):
+        normeq.denoise(image, model=net)
 
 
 def test_classical_methods_and_functions_see_the_image_itself() -> None:

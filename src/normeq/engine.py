@@ -5,6 +5,7 @@ Networks with a finite receptive field run tile by tile; every other denoiser se
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import math
 from collections.abc import Callable, Sequence
@@ -19,7 +20,7 @@ from torch import nn
 
 from normeq import memory
 from normeq.denoisers import resolve
-from normeq.errors import UsageError
+from normeq.errors import NormeqError, UsageError
 from normeq.images.source import ImageSource
 from normeq.models import WrappedDenoiser, shipped
 from normeq.nn import Normalized, fold
@@ -99,6 +100,8 @@ class Engine:
         self._net = denoiser if isinstance(denoiser, nn.Module) else None
         self._function = denoiser
         self._law = _law(denoiser)
+        if self._net is not None and self._law == "none" and value_range is None:
+            self._law = _proven(self._net)
         self.stride = 1
         self.halo: int | None = None
         if self._net is not None:
@@ -277,6 +280,20 @@ def _law(denoiser: Callable[..., Any]) -> str:
         default = "norm" if isinstance(denoiser, Normalized) else "none"
         return str(getattr(denoiser, "equivariance", default))
     return "function"
+
+
+def _proven(net: nn.Module) -> str:
+    """Return the law that a network follows by proof: it may be a converted one, or the user's."""
+    from normeq.certification import Status, certify
+
+    try:
+        certificate = certify(copy.deepcopy(net).eval())
+    except NormeqError:
+        return "none"
+    for law, status in (("norm", certificate.norm), ("scale", certificate.scale)):
+        if status is Status.PROVEN:
+            return law
+    return "none"
 
 
 def _device(name: str) -> torch.device:
