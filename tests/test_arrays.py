@@ -107,7 +107,7 @@ def test_networks_that_say_nothing_are_recognised_by_proof() -> None:
     image = noisy()
     clean = normeq.denoise(image, model=net)
     assert_close(normeq.denoise(7 * image + 1e6, model=net), 7 * clean + 1e6, 7 * image.std())
-    net[1] = torch.nn.ReLU()
+    net[2] = torch.nn.Conv2d(4, 1, 1)  # which has a bias
     with pytest.raises(UsageError, match="value_range"):
         normeq.denoise(image, model=net)
 
