@@ -183,7 +183,8 @@ class Engine:
             tile = self._largest_tile(width, limit)
         row_bytes = width * source.samples * source.dtype.itemsize
         rows = source.band_rows or min(tile[0], max(self.stride, _BAND_BYTES // row_bytes))
-        batch = max(1, limit // ((tile[0] + 2 * self.halo) * (tile[1] + 2 * self.halo)))
+        # A quarter of what fits is the fastest (measured), and leaves room for the rest.
+        batch = max(1, limit // 4 // ((tile[0] + 2 * self.halo) * (tile[1] + 2 * self.halo)))
         whole = rows >= height and tile == (height, width)
         return Plan(tile, rows, max(1, batch // source.samples) if whole else 1, batch)
 
