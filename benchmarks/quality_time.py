@@ -121,7 +121,7 @@ def draw(rows: Rows) -> Figure:
             axes.annotate(name, point, ha=side, va="center", fontsize=9, **place)
     axes.set(xscale="log", xlabel="seconds a megapixel (one core)", ylabel="PSNR (dB)")
     axes.set_title(f"Set12, Gaussian noise of sigma {SIGMA}", fontsize=10)
-    axes.margins(x=0.2, y=0.1)
+    axes.margins(x=0.26, y=0.1)
     axes.grid(alpha=0.3)
     axes.legend(loc="lower right")
     return figure
