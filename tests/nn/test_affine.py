@@ -18,7 +18,7 @@ from normeq.nn import (
     ZeroSumConv2d,
     constrain,
 )
-from normeq.nn.affine import METHODS
+from normeq.nn.constraint import METHODS
 
 LAYERS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
     "linear": (lambda: nn.Linear(6, 4, bias=False), (2, 6)),

@@ -10,7 +10,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from normeq.errors import UsageError
-from normeq.nn.affine import AffineLinear, constrain
+from normeq.nn.affine import AffineLinear
+from normeq.nn.constraint import constrain
 
 
 def ratios(differences: Tensor, dims: tuple[int, ...]) -> Tensor:

@@ -13,7 +13,7 @@ from torch import Tensor, fx, nn
 from torch.nn import functional as F
 from torch.nn.utils import parametrize
 
-from normeq.nn.affine import conv_padding
+from normeq.nn.constraint import conv_padding
 from normeq.nn.fused import add_scaled_pad, give_means, sort_pad, take_means
 from normeq.nn.padding import COPY_MODES, CopyMode
 from normeq.nn.residual import AffineResidual
