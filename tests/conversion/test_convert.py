@@ -160,8 +160,8 @@ def test_attention(fused: bool) -> None:
 @pytest.mark.parametrize(
     ("build", "to", "named"),
     [
-        (lambda: random_network(SwinIR), "norm-equiv", "layer_norm in embedding"),
-        (lambda: random_network(NLRN), "norm-equiv", "softmax in nonlocal_average"),
+        (lambda: SwinIR(groups=1, layers=1), "norm-equiv", "layer_norm in embedding"),
+        (lambda: NLRN(steps=1), "norm-equiv", "softmax in nonlocal_average"),
         (lambda: Attentive(True), "norm-equiv-residual", "scaled_dot_product_attention"),
         (lambda: nn.Sequential(nn.Conv2d(1, 2, 1), nn.Sigmoid()), "norm-equiv", "sigmoid in 1"),
         (lambda: nn.Sequential(nn.ConvTranspose2d(1, 1, 5, 2)), "norm-equiv", "conv_transpose2d"),

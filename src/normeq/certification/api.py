@@ -12,9 +12,10 @@ import torch
 from torch import Tensor, nn
 
 from normeq.certification.certificate import Certificate, Status
+from normeq.certification.propagation import PROPERTIES, Run, culprits_of, run
 from normeq.certification.shadow import ANY, SAFETY, Culprit, Shadow, near, uniform
 from normeq.certification.step import span
-from normeq.certification.trace import PROPERTIES, Run, Untraceable, culprits_of, run, trace
+from normeq.certification.trace import Untraceable, trace
 from normeq.errors import UsageError
 
 Example = Tensor | Sequence[Any]
@@ -61,7 +62,9 @@ def certify(module: nn.Module, example: Example | None = None) -> Certificate:
     outcome = _run(program, args)
     culprits, statuses = [], {}
     for which in PROPERTIES:
-        found = culprits_of(outcome.outputs, which) or _wrong_at_the_end(outcome.outputs, which)
+        blamed = culprits_of(outcome.outputs, which)
+        wrong = _wrong_at_the_end(outcome.outputs, which)
+        found = blamed + [c for c in wrong if not blamed or c.operation != "output"]
         certain = [culprit for culprit in found if not culprit.unknown]
         broken = Status.BROKEN if certain else Status.UNKNOWN
         statuses[which] = broken if found else Status.PROVEN

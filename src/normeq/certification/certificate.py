@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import Enum
 from os import PathLike
 
+from normeq.certification.propagation import Record
 from normeq.certification.shadow import Culprit
-from normeq.certification.trace import Record
 
 
 class Status(Enum):
@@ -69,20 +69,20 @@ class Certificate:
         if self.shift is Status.PROVEN:
             lines[1] += f", within {self.bound:.1e} of the offset"
         if self.culprits:
+            mends = list(dict.fromkeys(culprit.mend for culprit in self.culprits))
+            head = ("module", "operation", "breaks", "mend", "why")
             rows = [
-                (c.path or "(network)", c.operation, c.property + (" ?" if c.unknown else ""))
-                for c in self.culprits
+                (
+                    culprit.path or "(network)",
+                    culprit.operation,
+                    culprit.property + (" ?" if culprit.unknown else ""),
+                    f"[{mends.index(culprit.mend) + 1}]",
+                    culprit.reason,
+                )
+                for culprit in self.culprits
             ]
-            head = ("module", "operation", "breaks")
-            widths = [max(len(row[i]) for row in [head, *rows]) for i in range(3)]
-
-            def line(row: Sequence[str], text: str) -> str:
-                cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-                return "  ".join([*cells, text])
-
-            lines += ["", line(head, "why, and what would mend it")]
-            for row, culprit in zip(rows, self.culprits, strict=True):
-                lines.append(line(row, f"{culprit.reason} Mend: {culprit.mend}."))
+            lines += ["", *_columns([head, *rows]), ""]
+            lines += [f"[{number}] {mend}" for number, mend in enumerate(mends, 1)]
         return "\n".join(lines)
 
     def draw(self, path: str | PathLike[str]) -> None:
@@ -93,3 +93,12 @@ class Certificate:
 
     def __str__(self) -> str:
         return self.table()
+
+
+def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lay out rows in columns as wide as they need to be."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]

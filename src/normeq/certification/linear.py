@@ -23,9 +23,16 @@ AFFINE = (
 )
 
 
-def linear_map(step: Step, x: Shadow, weight: Tensor, apply: Map) -> Shadow:
+def linear_map(
+    step: Step,
+    x: Shadow,
+    weight: Tensor,
+    apply: Map,
+    inside: Callable[[Tensor], Tensor] | None = None,
+) -> Shadow:
     """Send a shadow through a linear map with known weights.
 
+    What the kernels sum to is told `inside` the image, where padding does not matter.
     Rounding adds up twice: as if it had the same sign everywhere (through the kernel) and as if
     it were independent everywhere (through the squared kernel).
     """
@@ -40,7 +47,7 @@ def linear_map(step: Step, x: Shadow, weight: Tensor, apply: Map) -> Shadow:
         c,
         (coherent + independent).clamp(min=0).sqrt().double(),
     )
-    _suspect_kernel_sums(step, x, out, lambda plane: apply(plane, weight))
+    _suspect_kernel_sums(step, x, out, inside or (lambda plane: apply(plane, weight)))
     return out
 
 
@@ -77,7 +84,9 @@ def _suspect_kernel_sums(
     step: Step, x: Shadow, out: Shadow, apply: Callable[[Tensor], Tensor]
 ) -> None:
     """Remember a map that would turn features that follow the offset into something else."""
-    exact = out if clean(x) else Shadow(out.d, apply(x.moves.to(torch.float64)), out.slack)
+    if not x.moves.any():
+        return
+    exact = Shadow(out.d, apply(x.moves.to(torch.float64)), out.slack)
     if not clean(exact):
         step.suspect("shift", f"its kernels sum to {span(exact.c)}, not to one.", AFFINE)
 
@@ -120,12 +129,17 @@ def convolution(
         result: Tensor = step.run(plane, kernel, None, stride, padding, dilation, groups)
         return result
 
-    out = linear_map(step, x, weight, apply)
+    def inside(plane: Tensor) -> Tensor:
+        result: Tensor = step.run(
+            replicate(plane, pads), weight, None, stride, unpadded, dilation, groups
+        )
+        return result
+
     pads = _amounts(padding, weight.shape[2:], dilation)
+    unpadded: Any = "valid" if isinstance(padding, str) else [0] * ndim
+    out = linear_map(step, x, weight, apply, inside)
     if any(pads) and x.c.any():
-        unpadded: Any = "valid" if isinstance(padding, str) else [0] * ndim
-        rest = (stride, unpadded, dilation, groups)
-        copied = step.run(replicate(x.c, pads), weight, None, *rest)
+        copied = inside(x.c)
         if not near(out.c, copied, out.slack).all():
             step.blame(
                 "shift",

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.conv import _ConvNd
 
-from normeq.certification.trace import Run
+from normeq.certification.propagation import Run
 from normeq.conversion.attention import equivariant_from
 from normeq.conversion.batch_norm import fold_batch_norms
 from normeq.conversion.editor import (

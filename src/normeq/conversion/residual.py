@@ -40,11 +40,11 @@ class OnDifferences(nn.Module):
         self.inner = inner
         self.radius = radius
 
-    def forward(self, y: Tensor, *rest: Any) -> Tensor:
+    def forward(self, y: Tensor, *rest: Any, **options: Any) -> Tensor:
         """Apply to images of shape ``(N, C, H, W)``."""
         padded = copy_pad(y, (self.radius,) * 4)
         mean = F.avg_pool2d(padded, 2 * self.radius + 1, 1)
-        out: Tensor = self.inner(y - mean, *rest)
+        out: Tensor = self.inner(y - mean, *rest, **options)
         return mean + out
 
     def extra_repr(self) -> str:

@@ -1,0 +1,113 @@
+"""How close a trained network's twins are to it, and how soon training brings them back.
+
+    python benchmarks/conversion.py --data FOLDER --test FOLDER
+
+An ordinary U-Net with biases is trained for Gaussian noise of sigma 25; then each of its twins is
+measured as it is and trained on, at a quarter of the rate. Writes docs/conversion.csv and the table
+of docs/convert.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import math
+from pathlib import Path
+
+import torch
+from torch import nn
+from tqdm import trange
+
+import normeq
+from normeq.conversion.api import TARGETS
+from normeq.folders import read_folder
+from normeq.training.data import Batch, Patches, noisy_images
+from normeq.training.recipe import Data, Validation
+
+BATCH, RATE = 8, 2e-3
+DATA = Data(patch=48, sigma=25.0)
+TEST = Validation(sigma=(25.0,), crop=256)
+DOCS = Path(__file__).parent.parent / "docs"
+CSV, PAGE = DOCS / "conversion.csv", DOCS / "convert.md"
+BEGIN, END = "<!-- measured: begin -->\n", "<!-- measured: end -->\n"
+
+
+def train(net: nn.Module, data: Patches, start: int, steps: int, rate: float) -> None:
+    """Minimise the mean squared error, with a rate that falls to zero."""
+    optimiser = torch.optim.Adam(net.parameters(), rate, betas=(0.9, 0.99))
+    net.train()
+    for step in trange(start, start + steps):
+        for group in optimiser.param_groups:
+            group["lr"] = rate * (1 + math.cos(math.pi * (step - start) / steps)) / 2
+        batch = data.batch(step * BATCH, BATCH)
+        loss = (net(batch.noisy) - batch.clean).square().mean()
+        optimiser.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(net.parameters(), 0.1)
+        optimiser.step()
+    net.eval()
+
+
+@torch.no_grad()
+def psnr(net: nn.Module, tests: list[Batch], gain: float = 1.0, offset: float = 0.0) -> float:
+    """Mean PSNR over images that are brought to another gain and offset, and back."""
+    scores = []
+    for test in tests:
+        out = (net(gain * test.noisy + offset) - offset) / gain
+        scores.append(-10 * math.log10((out.clip(0, 1) - test.clean).square().mean().item()))
+    return sum(scores) / len(scores)
+
+
+@torch.no_grad()
+def distance(net: nn.Module, twin: nn.Module, tests: list[Batch]) -> float:
+    """How far outputs have moved: root mean square, in spreads of the original's."""
+    moved = [(twin(test.noisy) - net(test.noisy)).square().mean() for test in tests]
+    spread = [net(test.noisy).var() for test in tests]
+    return float((sum(moved) / sum(spread)) ** 0.5)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=Path, required=True, help="training images")
+    parser.add_argument("--test", type=Path, required=True, help="test images")
+    parser.add_argument("--steps", type=int, default=2000, help="of the ordinary network")
+    options = parser.parse_args()
+    data = Patches(read_folder(options.data, 1, DATA.patch).images, DATA, seed=0)
+    tests = list(noisy_images(read_folder(options.test, 1).images, TEST, "gaussian", seed=0))
+    torch.manual_seed(0)
+    net = normeq.create("unet", "ordinary", widths=(16, 32), blocks=1)
+    train(net, data, 0, options.steps, RATE)
+    example = tests[0].noisy[..., :64, :64]
+
+    def row(name: str, twin: nn.Module, trained: int) -> list[str]:
+        scores = [psnr(twin, tests), psnr(twin, tests, 4.0, -100.0)]
+        found = [f"{distance(net, twin, tests):.3f}", *(f"{score:.2f}" for score in scores)]
+        print(name, trained, *found)
+        return [name, str(trained), *found]
+
+    rows = [row("ordinary", net, 0)]
+    for target in TARGETS:
+        for trained in (0, options.steps // 40, options.steps // 10, options.steps // 4):
+            twin, _ = normeq.convert(net, target, example)
+            if trained:
+                train(twin, data, options.steps, trained, RATE / 4)
+            rows.append(row(target, twin.eval(), trained))
+    with CSV.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["network", "steps", "moved", "psnr", "psnr_gain_4_offset_-100"])
+        writer.writerows(rows)
+    head, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
+    PAGE.write_text(head + BEGIN + table() + END + rest.partition(END)[2], encoding="utf-8")
+
+
+def table() -> str:
+    """Return the CSV file as a table."""
+    with CSV.open(newline="", encoding="utf-8") as file:
+        _, *rows = csv.reader(file)
+    head = ["", "further steps", "moved", "PSNR", "PSNR at 4·y - 100"]
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+if __name__ == "__main__":
+    main()
