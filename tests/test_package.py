@@ -65,7 +65,8 @@ def test_the_wheel_holds_weights_recipes_and_types(built: Path) -> None:
 
 def test_the_sdist_can_be_built_and_tested_from(built: Path) -> None:
     (sdist,) = built.glob("*.tar.gz")
-    names = {name.partition("/")[2] for name in tarfile.open(sdist).getnames()}
+    with tarfile.open(sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
     wanted = {"pyproject.toml", "README.md", "LICENSE", "tests/conftest.py", "constraints.txt"}
     assert wanted | {f"src/normeq/{name}" for name in DATA} <= names
     assert not [name for name in names if name.startswith(("runs", ".venv"))]

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from normeq import classical, images, models, nn
-    from normeq.arrays import denoise
     from normeq.certification import certify
     from normeq.conversion import convert
+    from normeq.denoising.arrays import denoise
     from normeq.equivariance import assert_equivariant, equivariance_error
     from normeq.errors import NormeqError
     from normeq.models import create, load, save
@@ -29,7 +29,7 @@ _HOME = {
     "certify": "normeq.certification",
     "convert": "normeq.conversion",
     "create": "normeq.models",
-    "denoise": "normeq.arrays",
+    "denoise": "normeq.denoising.arrays",
     "equivariance_error": "normeq.equivariance",
     "estimate_sigma": "normeq.noise",
     "fold": "normeq.nn",

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from normeq import images
-from normeq.arrays import denoise
+from normeq.denoising.arrays import denoise
 
 
 @dataclass(frozen=True)

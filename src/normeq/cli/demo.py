@@ -20,9 +20,9 @@ def demo(
     from skimage.data import camera
 
     from normeq import denoise, images, noise
+    from normeq.denoising.preview import write_preview
     from normeq.errors import FileError
     from normeq.metrics import psnr
-    from normeq.preview import write_preview
 
     clean = camera().astype(np.float32)
     noisy = clean + noise.draw("gaussian", clean.shape, sigma, np.random.default_rng(0))

@@ -16,7 +16,7 @@ import typer
 from normeq.errors import NormeqError, UsageError
 
 if TYPE_CHECKING:
-    from normeq.files import Outcome
+    from normeq.denoising.files import Outcome
 
 
 class Nan(StrEnum):
@@ -73,11 +73,11 @@ def denoise(
     """
     if overwrite and skip_existing:
         raise UsageError("--overwrite and --skip-existing exclude each other: give one.")
-    from normeq.engine import Engine, default_model
-    from normeq.files import Options, denoise_files, total_pixels
+    from normeq.denoising.engine import Engine, default_model
+    from normeq.denoising.files import Options, denoise_files, total_pixels
+    from normeq.denoising.outputs import expand, output_paths
+    from normeq.denoising.run import progress_bar
     from normeq.images import MAX_PIXELS
-    from normeq.outputs import expand, output_paths
-    from normeq.run import progress_bar
 
     engine = Engine(default_model(model, sigma), device=device, tile=tile, value_range=value_range)
     options = Options(
@@ -108,8 +108,8 @@ def denoise(
 
 
 def _preview(outcome: Outcome, axes: str | None) -> None:
-    from normeq.outputs import preview_path
-    from normeq.preview import write_preview
+    from normeq.denoising.outputs import preview_path
+    from normeq.denoising.preview import write_preview
 
     target = Path(outcome.output)
     outcome.preview = str(preview_path(target))

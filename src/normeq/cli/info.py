@@ -22,7 +22,7 @@ def info(
 
 
 def _of_image(path: Path) -> dict[str, Any]:
-    from normeq.files import header
+    from normeq.denoising.files import header
     from normeq.images import open_image
 
     with open_image(path) as source:

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from support import DENOISERS, tiny
 
 import normeq
+from normeq.denoising.planes import FILL_DEPTH
 from normeq.errors import InputError, UsageError
 from normeq.models import shipped, variants
 from normeq.nn import AffineConv2d, SortPool
-from normeq.planes import FILL_DEPTH
 
 NET = tiny("unet", "norm-equiv-residual")
 NET_SIGMA = tiny("unet", "norm-equiv", blind=False)

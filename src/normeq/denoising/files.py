@@ -11,13 +11,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from normeq.engine import Engine
+from normeq.denoising.engine import Engine
+from normeq.denoising.run import NanPolicy, Run
 from normeq.errors import FileError, NormeqError
 from normeq.images import MAX_PIXELS, Band, ImageFile, open_image
 from normeq.images.atomic import replace_folder, replacing
 from normeq.images.resume import Journal
 from normeq.images.source import reason, writing
-from normeq.run import NanPolicy, Run
 
 log = logging.getLogger(__name__)
 

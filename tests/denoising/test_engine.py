@@ -7,8 +7,8 @@ from support import tiny
 
 import normeq
 from normeq import memory
-from normeq.arrays import ArraySource
-from normeq.engine import Engine, engine_for
+from normeq.denoising.arrays import ArraySource
+from normeq.denoising.engine import Engine, engine_for
 from normeq.models import shipped
 
 

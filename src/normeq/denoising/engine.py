@@ -20,11 +20,11 @@ from torch import nn
 
 from normeq import memory
 from normeq.denoisers import resolve
+from normeq.denoising.planes import Floats, Statistics
 from normeq.errors import NormeqError, UsageError
 from normeq.images.source import ImageSource
 from normeq.models import WrappedDenoiser, shipped
 from normeq.nn import Normalized, fold
-from normeq.planes import Floats, Statistics
 
 # Memory for the activations of one call of the network, at most.
 _BUDGET = 2**30

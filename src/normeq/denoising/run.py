@@ -14,10 +14,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from normeq.engine import Engine, Units
+from normeq.denoising.engine import Engine, Units
+from normeq.denoising.planes import FILL_DEPTH, Floats, Mask, fill_missing, statistics, to_dtype
 from normeq.errors import InputError, UsageError
 from normeq.images.source import Band, ImageSource, Pixels
-from normeq.planes import FILL_DEPTH, Floats, Mask, fill_missing, statistics, to_dtype
 from normeq.tiling import Tile, reach, spans, widened
 
 log = logging.getLogger(__name__)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import zarr
 
+from normeq.denoising.outputs import beside, expand, output_paths, preview_path
 from normeq.errors import FileError, UsageError
-from normeq.outputs import beside, expand, output_paths, preview_path
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,8 @@ from image_samples import sample
 from numpy.typing import NDArray
 
 from normeq import images
-from normeq.engine import Engine
-from normeq.files import Options, Outcome, denoise_files
+from normeq.denoising.engine import Engine
+from normeq.denoising.files import Options, Outcome, denoise_files
 
 fits = pytest.importorskip("astropy.io.fits", reason="needs the fits extra")
 
@@ -311,13 +311,13 @@ def test_a_zarr_goes_on_only_with_the_same_model_and_options(tmp_path: Path) -> 
 MEASURE = """
     import resource, sys, torch
     from pathlib import Path
-    import normeq.engine, normeq.images.zarr_store
-    from normeq.engine import Engine
-    from normeq.files import Options, denoise_files
+    import normeq.denoising.engine, normeq.images.zarr_store
+    from normeq.denoising.engine import Engine
+    from normeq.denoising.files import Options, denoise_files
 
     torch.set_num_threads(1)
-    normeq.engine._BUDGET = 2**22
-    normeq.engine._BAND_BYTES = 2**18
+    normeq.denoising.engine._BUDGET = 2**22
+    normeq.denoising.engine._BAND_BYTES = 2**18
     normeq.images.zarr_store._BAND_PIXELS = 2**17
     engine = Engine(normeq.create("ffdnet", width=4, depth=2))
     for name in sys.argv[1:]:

@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from normeq.engine import default_model, engine_for
+from normeq.denoising.engine import default_model, engine_for
+from normeq.denoising.run import NanPolicy, Run, progress_bar
 from normeq.errors import InputError, UsageError
 from normeq.images.source import Band, IndexedSource, Pixels, checked_dtype, default_axes
-from normeq.run import NanPolicy, Run, progress_bar
 
 # An array this large in its first axes and this small in its last is probably a colour image.
 _COLORS = (3, 4)
