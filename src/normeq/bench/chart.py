@@ -39,11 +39,12 @@ def draw(timings: Sequence[Timing], path: str | os.PathLike[str]) -> None:
             drawn = panel.barh(positions, list(found.values()), height, label=label)
             panel.bar_label(drawn, fmt="%.2f", padding=2, fontsize=7)
         panel.axvline(1, color="black", linewidth=0.8)
-        panel.axvline(of_paper, color="gray", linewidth=0.8, linestyle=":")
-        panel.text(of_paper, -0.55, " paper, DRUNet", fontsize=7, color="gray")
+        panel.axvline(
+            of_paper, color="black", linewidth=0.8, linestyle=":", label="norm-equiv DRUNet, paper"
+        )
         panel.set_title(f"{job}: time over that of scale-equiv")
         panel.set_yticks(range(len(networks)), networks)
-        panel.set_xlim(left=0)
+        panel.set_xlim(0, 1.1 * panel.get_xlim()[1])
     panels[0].invert_yaxis()
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=8)

@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from normeq import images
-from normeq.denoising.arrays import denoise
+from normeq import denoise, images
 
 
 @dataclass(frozen=True)
