@@ -77,6 +77,13 @@ def test_kernel_sums_that_are_slightly_off_are_told_from_rounding() -> None:
     assert {culprit.path for culprit in certificate.culprits} >= {"0"}
 
 
+@pytest.mark.parametrize("name", ["default", "default-sigma"])
+def test_trained_networks_are_proven_within_little_more_than_rounding(name: str) -> None:
+    certificate = certify(normeq.load(name), [torch.zeros(1, 1, 16, 16), 0.1][: 1 + ("-" in name)])
+    assert certificate.norm is Status.PROVEN
+    assert certificate.bound < 1e-4
+
+
 def test_a_detour_through_half_precision_shows_in_the_bound() -> None:
     net = Of(lambda net, x: net.conv(x.half().to(x.dtype)), conv=affine(1, 2))
     certificate = certify(net)

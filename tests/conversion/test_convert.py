@@ -93,6 +93,17 @@ def test_a_twin_can_be_trained_saved_folded_and_exported() -> None:
     assert measure(twin, example(5).double())["shift"] < 1e-9
 
 
+def test_a_rewritten_network_can_be_pickled() -> None:
+    twin, _ = convert(ResNet("silu"), "scale-equiv", example())
+    buffer = io.BytesIO()
+    torch.save(twin, buffer)
+    buffer.seek(0)
+    again = torch.load(buffer, weights_only=False)
+    with torch.no_grad():
+        assert torch.equal(again(example(1)), twin(example(1)))
+        assert twin(torch.rand(2, 1, 24, 18)).shape == (2, 1, 24, 18)
+
+
 def test_names_and_classes_stay_where_they_can() -> None:
     net = UNet()
     twin, report = convert(net, "norm-equiv", example())

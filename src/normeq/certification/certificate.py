@@ -42,9 +42,10 @@ class Certificate:
         The operations that break a property, or of which nothing is known, in order.
     bound
         What rounding may add to the offset law, where it is proven:
-        ``|f(y + μ) - f(y) - μ| ≤ bound·(|μ| + spread of y)``. It follows from the kernel sums as
-        they are stored and from the precision of the network's numbers, propagated to the
-        output. Infinite where the law is not proven.
+        ``|f(y + μ) - f(y) - μ| ≤ bound·(|μ| + 1)`` for images of unit spread. It follows from the
+        kernel sums as they are stored and from the precision of the network's numbers, sent
+        through the network with a random image, with room by a factor of 16. Infinite where the
+        law is not proven.
     records
         Every operation with the kind of its output.
     """

@@ -33,19 +33,16 @@ def linear_map(
     """Send a shadow through a linear map with known weights.
 
     What the kernels sum to is told `inside` the image, where padding does not matter.
-    Rounding adds up twice: as if it had the same sign everywhere (through the kernel) and as if
-    it were independent everywhere (through the squared kernel).
+    Rounding adds up as independent errors do, through the squared kernel.
     """
     c = apply(x.c, weight) if x.c.any() else torch.zeros(tuple(step.shapes[0]), dtype=torch.float64)
     # An estimate needs no double precision, which is slow.
     slack, rough = x.slack.float(), weight.float()
-    fresh = step.eps**2 * x.c.float().square()
-    coherent = apply(slack, rough).square()
-    independent = apply(slack.square() + fresh, rough.square())
+    squares = slack.square() + step.eps**2 * x.c.float().square()
     out = Shadow(
         mixed_degrees(step, x.d, lambda plane: apply(plane, weight.abs())),
         c,
-        (coherent + independent).clamp(min=0).sqrt().double(),
+        apply(squares, rough.square()).clamp(min=0).sqrt().double(),
     )
     _suspect_kernel_sums(step, x, out, inside or (lambda plane: apply(plane, weight)))
     return out

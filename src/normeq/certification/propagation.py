@@ -19,10 +19,10 @@ from normeq.certification.shadow import (
     History,
     Property,
     Shadow,
-    clean,
     debts,
     kind,
     lift,
+    near,
     uniform,
 )
 from normeq.certification.step import Step, find_law, shadows_in
@@ -206,13 +206,19 @@ def _remember(step: Step, sources: Sequence[Shadow], result: Any) -> Any:
 
 
 def _settle(shadow: Shadow, histories: dict[Property, History]) -> Shadow:
-    """Clear the suspects of what has come out well after all."""
+    """Take coefficients that are off by rounding for exact, and clear suspects if all is well.
+
+    Rounding is judged where it arises, so that it does not add up to a licence for the next.
+    """
     scale, shift = histories["scale"], histories["shift"]
     if bool(((shadow.d == 1) | (shadow.d == ANY)).all()):
         scale = History(scale.blame)
-    if clean(shadow):
+    follows, still = near(shadow.c, 1.0, shadow.slack), ~shadow.moves
+    if bool((follows | still).all()):
         shift = History(shift.blame)
-    return replace(shadow, scale=scale, shift=shift)
+    c = torch.where(follows, 1.0, torch.where(still, 0.0, shadow.c))
+    slack = torch.where(follows | still, 0.0, shadow.slack)
+    return replace(shadow, c=c, slack=slack, scale=scale, shift=shift)
 
 
 def _constant(node: torch.fx.Node, args: Any, kwargs: dict[str, Any]) -> Any:

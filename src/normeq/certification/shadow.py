@@ -104,7 +104,7 @@ class Shadow:
     c
         Shift coefficients.
     slack
-        Estimated rounding of `c`: the error for each unit of offset.
+        Estimated rounding of `c` in the operation that made it.
     weights
         Which elements sum to one, where that is known.
     scale, shift

@@ -226,6 +226,8 @@ def _own_graph(module: nn.Module, given: int, is_root: bool) -> fx.Graph | None:
         graph = _ChildrenAreLeaves().trace(module, fixed)
     except Exception:  # whatever a forward pass does with a symbol that only tensors can do
         return None
+    for node in graph.nodes:
+        node.type = None  # annotations may be mere strings, with which a twin could not be pickled
     # Of a branch that an optional argument opens, a trace shows one side only.
     used = [n for n in graph.nodes if n.op == "placeholder" and n.target in optional and n.users]
     return None if used and not fixed else graph
