@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from normeq.bench.networks import Timing
 
@@ -31,9 +32,7 @@ def draw(timings: Sequence[Timing], path: str | os.PathLike[str]) -> None:
         rows = [timing for timing in timings if timing.job == job]
         bars = [(variant, "fast") for variant in _SHOWN] + [("norm-equiv", "as built")]
         for index, (variant, path_taken) in enumerate(bars):
-            found = {
-                r.network: r.ratio for r in rows if (r.variant, r.path) == (variant, path_taken)
-            }
+            found = _best(r for r in rows if (r.variant, r.path) == (variant, path_taken))
             positions = [networks.index(name) + (index - 3) * height for name in found]
             label = variant if path_taken == "fast" else f"{variant}, as built"
             drawn = panel.barh(positions, list(found.values()), height, label=label)
@@ -49,3 +48,11 @@ def draw(timings: Sequence[Timing], path: str | os.PathLike[str]) -> None:
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=8)
     figure.savefig(path, dpi=130)
+
+
+def _best(timings: Iterable[Timing]) -> dict[str, float]:
+    """Return the ratio of each network in its fastest layout."""
+    best: dict[str, float] = {}
+    for timing in timings:
+        best[timing.network] = min(timing.ratio, best.get(timing.network, math.inf))
+    return best

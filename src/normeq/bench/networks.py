@@ -87,6 +87,7 @@ def cases(network: str, job: Job, compiled: bool = False) -> list[Case]:
     everything = [*(v for v in variants(network) if v != _BASELINE), "affine only", "sort only"]
     listed = [Case(network, _BASELINE, job, layout=each) for each in (layout, other)]
     listed += [Case(network, variant, job, layout=layout) for variant in everything]
+    listed.append(Case(network, "norm-equiv", job, layout=other))
     listed += [
         Case(network, variant, job, "as built", "contiguous")
         for variant in (_BASELINE, "norm-equiv")

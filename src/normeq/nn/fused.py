@@ -156,8 +156,13 @@ class _AddScaled(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         other, scale = ctx.saved_tensors
-        if grad.is_contiguous() and other.is_contiguous():
-            of_scale = torch.dot(grad.view(-1), other.view(-1))
-        else:
-            of_scale = (grad * other).sum()
-        return grad, grad * scale, of_scale
+        return grad, grad * scale, _inner_product(grad, other)
+
+
+def _inner_product(a: Tensor, b: Tensor) -> Tensor:
+    """Return the sum of products, without an array of products where memory layouts agree."""
+    if a.ndim == 4 and a.is_contiguous(memory_format=torch.channels_last):
+        a, b = a.permute(0, 2, 3, 1), b.permute(0, 2, 3, 1)
+    if a.is_contiguous() and b.is_contiguous():
+        return torch.dot(a.view(-1), b.view(-1))
+    return (a * b).sum()
