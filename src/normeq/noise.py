@@ -117,8 +117,8 @@ _QUIET = 0.1
 _QUIET_SHARE = 0.893
 
 
-def estimate_sigma(image: ArrayLike) -> float:
-    """Estimate the noise of a plane: ``estimate(λ·y + μ) = |λ| · estimate(y)``.
+def estimate_sigma(image: ArrayLike) -> float | NDArray[np.float64]:
+    """Estimate the noise of each plane: ``estimate(λ·y + μ) = |λ| · estimate(y)``.
 
     The image's second differences, measured in blocks of 16 x 16 pixels of which the quietest
     tenth decides: edges and texture elsewhere do not count. Areas of one constant value
@@ -137,15 +137,22 @@ def estimate_sigma(image: ArrayLike) -> float:
     Parameters
     ----------
     image
-        One plane of at least 3 x 3 finite values; loop over the other axes of an image.
+        Finite values of shape ``(..., height, width)``, at least 3 x 3. A single plane gives a
+        number, a stack an array of the leading shape, as `normeq.denoise` takes it.
     """
-    plane = np.asarray(image, dtype=np.float64)
-    if plane.ndim != 2 or min(plane.shape) < 3:
+    values = np.asarray(image, dtype=np.float64)
+    if values.ndim < 2 or min(values.shape[-2:]) < 3:
         raise InputError(
-            f"noise is estimated on a plane of at least 3 x 3 pixels, not on shape {plane.shape}."
+            f"noise is estimated on planes of at least 3 x 3 pixels, not on shape {values.shape}."
         )
-    if not np.isfinite(plane).all():
+    if not np.isfinite(values).all():
         raise InputError("the image holds NaN or infinite values; mask or fill them first.")
+    planes = values.reshape(-1, *values.shape[-2:])
+    levels = np.array([_sigma_of_plane(plane) for plane in planes])
+    return float(levels[0]) if values.ndim == 2 else levels.reshape(values.shape[:-2])
+
+
+def _sigma_of_plane(plane: NDArray[np.float64]) -> float:
     rows = plane[:-2] - 2 * plane[1:-1] + plane[2:]
     response = (rows[:, :-2] - 2 * rows[:, 1:-1] + rows[:, 2:]) / _RESPONSE_TO_NOISE
     alive = ~_flat(plane)

@@ -103,4 +103,4 @@ def test_an_unwritable_folder_is_named(tmp_path: Path, monkeypatch: pytest.Monke
         app, ["reproduce", "all", "--out", str(tmp_path / "file" / "folder")]
     )
     assert result.exit_code == 1
-    assert "cannot be made" in result.output
+    assert "cannot be written" in result.output

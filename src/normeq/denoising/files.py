@@ -11,13 +11,12 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from normeq.atomic import reason, replace_folder, replacing, writing
 from normeq.denoising.engine import Engine
 from normeq.denoising.run import NanPolicy, Run
 from normeq.errors import FileError, NormeqError
 from normeq.images import MAX_PIXELS, Band, ImageFile, open_image
-from normeq.images.atomic import replace_folder, replacing
 from normeq.images.resume import Journal
-from normeq.images.source import reason, writing
 
 log = logging.getLogger(__name__)
 

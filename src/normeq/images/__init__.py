@@ -134,7 +134,7 @@ def write(path: str | os.PathLike[str], image: NDArray[Any]) -> None:
     image
         For PNG: uint8 or uint16, of shape ``(height, width)`` or with 1 to 4 samples last.
     """
-    from normeq.images.atomic import replacing
+    from normeq.atomic import replacing
 
     path = Path(path)
     format = format_of(path)

@@ -19,6 +19,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from normeq.atomic import reason
 from normeq.errors import FileError, InputError, NormeqError, UsageError
 
 Pixels = NDArray[Any]
@@ -235,20 +236,3 @@ def reading(path: Path, format: str) -> Iterator[None]:
         raise
     except Exception as error:
         raise FileError(f"{path}: cannot be read as {format} ({reason(error)}).") from error
-
-
-@contextmanager
-def writing(path: Path) -> Iterator[None]:
-    """Turn a failure of the operating system to write into one sentence about the file."""
-    try:
-        yield
-    except OSError as error:
-        if isinstance(error, NormeqError):
-            raise
-        raise FileError(f"{path}: cannot be written ({reason(error)}).") from error
-
-
-def reason(error: BaseException) -> str:
-    """Return the first line of what an exception says, or its name if it says nothing."""
-    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return next(iter(text.strip().splitlines()), "") or type(error).__name__

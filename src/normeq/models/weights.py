@@ -10,6 +10,7 @@ from typing import Any
 
 from torch import Tensor
 
+from normeq.atomic import replacing
 from normeq.errors import NormeqError, UsageError, WeightsError
 from normeq.models.network import Network, Wrapped
 from normeq.models.registry import create
@@ -51,16 +52,8 @@ def save(net: Network | Wrapped, path: str | os.PathLike[str], card: dict[str, A
     }
     tensors = {name: tensor.detach().contiguous() for name, tensor in net.state_dict().items()}
     data = to_bytes(tensors, {"normeq": json.dumps(about, ensure_ascii=False)})
-    target = Path(path)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        with temporary.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with replacing(Path(path)) as temporary:
+        temporary.write_bytes(data)
 
 
 def load(source: str | os.PathLike[str]) -> Network | Wrapped:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as to_bytes
 from torch import Tensor
 
+from normeq.atomic import replacing
 from normeq.errors import FileError
 
 KEPT = 2
@@ -51,26 +51,12 @@ def write(folder: Path, step: int, checkpoint: Checkpoint) -> Path:
     tensors = {k: t.cpu().contiguous() for k, t in checkpoint.tensors.items()}
     values = json.dumps(checkpoint.values)
     path = folder / f"step-{step:09d}.safetensors"
-    partial = path.with_suffix(".partial")
-    with partial.open("wb") as file:
-        file.write(to_bytes(tensors, {"values": values, "digest": _digest(tensors, values)}))
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
-    _sync_folder(folder)
+    with replacing(path) as temporary:
+        about = {"values": values, "digest": _digest(tensors, values)}
+        temporary.write_bytes(to_bytes(tensors, about))
     for old in stored(folder)[KEPT:]:
         old.unlink()
     return path
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make a rename durable, where folders can be opened (not on Windows)."""
-    if os.name == "posix":
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def stored(folder: Path) -> list[Path]:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
+from normeq.atomic import replacing
+
 if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
 
@@ -122,7 +124,6 @@ def draw_curve(folder: Path) -> Path:
     for axes in (upper, lower):
         axes.grid(alpha=0.3)
     path = folder / "curve.png"
-    partial = folder / "curve.partial.png"
-    figure.savefig(partial, dpi=120)
-    partial.replace(path)
+    with replacing(path) as temporary:
+        figure.savefig(temporary, dpi=120, format="png")
     return path

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
+from normeq.atomic import replacing
 from normeq.errors import FileError
-from normeq.images.atomic import replacing
 
 
 def names(folder: Path) -> list[str]:
