@@ -95,6 +95,10 @@ def test_a_twin_can_be_trained_saved_folded_and_exported() -> None:
 
 def test_a_rewritten_network_can_be_pickled() -> None:
     twin, _ = convert(ResNet("silu"), "scale-equiv", example())
+    assert twin.training
+    assert not torch.equal(twin(example(1)), twin(example(1)))  # it drops out
+    twin.eval()
+    assert torch.equal(twin(example(1)), twin(example(1)))
     buffer = io.BytesIO()
     torch.save(twin, buffer)
     buffer.seek(0)

@@ -16,6 +16,7 @@ from normeq.conversion.attention import equivariant_from
 from normeq.conversion.batch_norm import fold_batch_norms
 from normeq.conversion.editor import (
     ADDITIONS,
+    DROPOUTS,
     KINKED_CALLS,
     KINKED_LAYERS,
     PRODUCTS,
@@ -40,7 +41,6 @@ from normeq.nn.padding import COPY_MODES
 _ACTIVATION_LAYERS = (*SMOOTH_LAYERS, *KINKED_LAYERS, nn.Tanh)
 _ACTIVATION_CALLS = (*SMOOTH_CALLS, *KINKED_CALLS, torch.tanh, F.tanh, "tanh")
 _AVERAGE_POOLS = (F.avg_pool1d, F.avg_pool2d, F.avg_pool3d)
-_DROPOUTS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout)
 
 
 def make_affine(editor: Editor, outcome: Run | None) -> None:
@@ -85,7 +85,7 @@ def _convert_layer(editor: Editor, path: str, layer: nn.Module, still: Tensor | 
         editor.replace(path, layer, nn.Identity())
     elif isinstance(layer, _ACTIVATION_LAYERS):
         editor.replace(path, layer, SortPool())
-    elif isinstance(layer, _DROPOUTS):
+    elif isinstance(layer, tuple(DROPOUTS.values())):
         editor.replace(path, layer, nn.Identity())
     elif isinstance(layer, nn.AvgPool1d | nn.AvgPool2d | nn.AvgPool3d) and layer.count_include_pad:
         layer.count_include_pad = False
@@ -170,7 +170,7 @@ def _convert_call(part: Part, node: fx.Node) -> None:
     elif part.calls(node, (*ADDITIONS, *SUBTRACTIONS)):
         if all(part.is_feature(argument) for argument in node.args[:2]):
             _join(part, node, sign=1 if node.target in ADDITIONS else -1)
-    elif part.calls(node, (F.dropout, F.dropout2d, F.alpha_dropout)):
+    elif part.calls(node, tuple(DROPOUTS)):
         source = node.args[0]
         assert isinstance(source, fx.Node)
         part.drop(node, source, "none")

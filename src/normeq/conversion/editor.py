@@ -32,6 +32,16 @@ KINKED_LAYERS = (nn.ReLU, nn.LeakyReLU, nn.PReLU, nn.RReLU)
 KINKED_CALLS = (F.relu, torch.relu, F.leaky_relu, F.prelu, F.rrelu, "relu", "relu_")
 
 
+#: Dropout as a function, which is told the mode, and as a layer, which knows it.
+DROPOUTS: dict[Any, type[nn.Module]] = {
+    F.dropout: nn.Dropout,
+    F.dropout1d: nn.Dropout1d,
+    F.dropout2d: nn.Dropout2d,
+    F.dropout3d: nn.Dropout3d,
+    F.alpha_dropout: nn.AlphaDropout,
+}
+
+
 class Part:
     """The forward pass of one module, as a graph of calls to its children and of operations."""
 
@@ -173,6 +183,11 @@ class Editor:
 
     def _adopt(self, module: nn.Module, part: Part) -> None:
         """Put a changed forward pass in the place of a module, which keeps its attributes."""
+        for node in part.nodes:
+            if part.calls(node, tuple(DROPOUTS)):
+                chance = node.args[1] if len(node.args) > 1 else node.kwargs.get("p", 0.5)
+                layer = DROPOUTS[node.target](chance)
+                part.call_instead(node, layer, node.args[:1], type(layer).__name__)
         part.traced.graph.eliminate_dead_code()
         part.traced.delete_all_unused_submodules()
         part.traced.recompile()
@@ -223,11 +238,27 @@ def _own_graph(module: nn.Module, given: int, is_root: bool) -> fx.Graph | None:
     optional = [p.name for p in parameters[given:] if p.default is not p.empty]
     fixed = {p.name: p.default for p in parameters[given:]} if is_root and optional else None
     try:
-        graph = _ChildrenAreLeaves().trace(module, fixed)
+        graph, other = (_trace_as(module, mode, fixed) for mode in (True, False))
     except Exception:  # whatever a forward pass does with a symbol that only tensors can do
         return None
-    for node in graph.nodes:
-        node.type = None  # annotations may be mere strings, with which a twin could not be pickled
+    if str(graph) != str(other):
+        return None  # it does one thing in training and another in use
     # Of a branch that an optional argument opens, a trace shows one side only.
     used = [n for n in graph.nodes if n.op == "placeholder" and n.target in optional and n.users]
     return None if used and not fixed else graph
+
+
+def _trace_as(module: nn.Module, training: bool, fixed: dict[str, Any] | None) -> fx.Graph:
+    """Trace a forward pass in a given mode, without what it tells dropout about that mode."""
+    before = module.training
+    module.training = training
+    try:
+        graph = _ChildrenAreLeaves().trace(module, fixed)
+    finally:
+        module.training = before
+    for node in graph.nodes:
+        node.type = None  # annotations may be mere strings, with which a twin could not be pickled
+        if node.op == "call_function" and node.target in DROPOUTS:
+            node.args = node.args[:2]
+            node.kwargs = {name: value for name, value in node.kwargs.items() if name == "p"}
+    return graph
