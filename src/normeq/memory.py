@@ -29,8 +29,8 @@ def keep_freed() -> bool:
     """Let this process keep freed memory for its next tensors; return whether it does.
 
     The C library of Linux gives large blocks back to the system at once, and gets the next ones
-    page by page, zeroed: a quarter of the time of a convolutional network on the processor. The
-    highest use of memory stays about the same, but it no longer falls in between.
+    page by page, zeroed, which takes a good part of the time of a convolutional network on the
+    processor. The process then holds on to the most that it has used, and to gaps between blocks.
     """
     if not sys.platform.startswith("linux"):
         return False
