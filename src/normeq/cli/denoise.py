@@ -52,6 +52,9 @@ def denoise(
         tuple[float, float] | None,
         typer.Option(help="Values that are 0 and 1 to a model that is not equivariant."),
     ] = None,
+    compile_: Annotated[
+        bool, typer.Option("--compile", help="Through torch.compile: pays for many large images.")
+    ] = False,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace existing outputs.")
     ] = False,
@@ -79,7 +82,13 @@ def denoise(
     from normeq.denoising.run import progress_bar
     from normeq.images import MAX_PIXELS
 
-    engine = Engine(default_model(model, sigma), device=device, tile=tile, value_range=value_range)
+    engine = Engine(
+        default_model(model, sigma),
+        device=device,
+        tile=tile,
+        value_range=value_range,
+        compile=compile_,
+    )
     options = Options(
         sigma,
         axes,

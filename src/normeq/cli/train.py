@@ -25,6 +25,7 @@ def train(
     threads: Annotated[
         int | None, typer.Option(min=1, help="Threads; OMP_NUM_THREADS by default.")
     ] = None,
+    compile_: Annotated[bool, typer.Option("--compile", help="Through torch.compile.")] = False,
 ) -> None:
     """Train a network as a recipe says; again with --resume after any interruption.
 
@@ -45,4 +46,5 @@ def train(
         validation=validation,
         resume=resume,
         threads=threads,
+        compile=compile_,
     )

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import nn
 
 from normeq import memory
+from normeq.compilation import compiled
 from normeq.denoisers import resolve
 from normeq.denoising.planes import Floats, Statistics
 from normeq.errors import NormeqError, UsageError
@@ -75,6 +76,8 @@ class Engine:
         Side of the tiles in pixels; None lets memory decide.
     value_range
         What is 0 and 1 to a network that is not equivariant, in the image's units.
+    compile
+        Whether the network goes through `torch.compile`.
     """
 
     def __init__(
@@ -84,6 +87,7 @@ class Engine:
         device: str = "auto",
         tile: int | None = None,
         value_range: tuple[float, float] | None = None,
+        compile: bool = False,
     ) -> None:
         if tile is not None and tile < 1:
             raise UsageError(f"tile is {tile}, but a tile has at least 1 pixel to a side.")
@@ -105,14 +109,14 @@ class Engine:
         self.stride = 1
         self.halo: int | None = None
         if self._net is not None:
-            self._prepare(self._net, device)
+            self._prepare(self._net, device, compile)
         if self._law == "none" and value_range is None:
             raise UsageError(
                 f"{self.name} is not equivariant, so its result depends on units: say with "
                 "value_range=(low, high) (--value-range LOW HIGH) which values are its 0 and 1."
             )
 
-    def _prepare(self, net: nn.Module, device: str) -> None:
+    def _prepare(self, net: nn.Module, device: str, compile: bool) -> None:
         if getattr(net, "channels", 1) != 1:
             raise UsageError(
                 f"{self.name} takes {net.channels} channels; images are denoised channel by "
@@ -125,6 +129,7 @@ class Engine:
             self.stride = int(getattr(local, "stride", 1))
         self._device = _device(device)
         self._net = fold(local).to(self._device)
+        self._forward = compiled(self._net) if compile else self._net
         parameter = next(self._net.parameters(), None)
         self._dtype = torch.float32 if parameter is None else parameter.dtype
 
@@ -221,8 +226,10 @@ class Engine:
 
             assert self._net is not None
             hooks = [part.register_forward_hook(record) for part in self._net.modules()]
+            example = torch.zeros(1, 1, side, side, dtype=self._dtype, device=self._device)
             try:
-                self.run([np.zeros((side, side))], [1.0] if self.blind is False else None)
+                with torch.inference_mode():
+                    self._net(example, *([1.0] if self.blind is False else []))
             finally:
                 for hook in hooks:
                     hook.remove()
@@ -240,10 +247,10 @@ class Engine:
         batch = torch.from_numpy(np.stack(tiles)[:, None]).to(self._device, self._dtype)
         with torch.inference_mode():
             if sigmas is None:
-                output = self._net(batch)
+                output = self._forward(batch)
             else:
                 levels = torch.tensor(list(sigmas), dtype=self._dtype, device=self._device)
-                output = self._net(batch, levels)
+                output = self._forward(batch, levels)
         result: NDArray[Any] = output[:, 0].cpu().numpy()
         return result
 

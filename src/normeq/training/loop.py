@@ -37,6 +37,7 @@ def train(
     validation: Path | None = None,
     resume: bool = False,
     threads: int | None = None,
+    compile: bool = False,
 ) -> Report:
     """Train a network as a recipe says, on a folder of images, into a run folder.
 
@@ -57,6 +58,8 @@ def train(
         Continue from the newest checkpoint of the run folder.
     threads
         Threads for the network; torch's own choice (OMP_NUM_THREADS) by default.
+    compile
+        Whether the network goes through `torch.compile`.
     """
     if threads is not None:
         torch.set_num_threads(threads)
@@ -66,7 +69,7 @@ def train(
     accelerator = Accelerator(mixed_precision=recipe.optimization.mixed_precision)
     images = read_folder(data, recipe.network.channels, recipe.data.patch)
     held_out = read_folder(validation, recipe.network.channels) if validation else None
-    state = State(recipe, accelerator)
+    state = State(recipe, accelerator, compile)
     if saved is not None:
         state.restore(saved)
     if accelerator.is_main_process:

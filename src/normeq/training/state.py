@@ -9,6 +9,7 @@ import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
 
+from normeq.compilation import compiled
 from normeq.errors import UsageError
 from normeq.models import Network, Wrapped
 from normeq.nn import fuse
@@ -34,7 +35,7 @@ def reconstruction_loss(output: Tensor, batch: Batch, recipe: Optimization) -> T
 class State:
     """A network with its optimiser, its average and its position in the data."""
 
-    def __init__(self, recipe: Recipe, accelerator: Accelerator) -> None:
+    def __init__(self, recipe: Recipe, accelerator: Accelerator, compile: bool = False) -> None:
         settings = recipe.optimization
         self._recipe = recipe
         self._accelerator = accelerator
@@ -54,7 +55,8 @@ class State:
             fused=True,
         )
         # The twin shares its parameters with the network and takes less time.
-        self._parallel = cast("nn.Module", accelerator.prepare_model(fuse(self.network)))
+        twin = compiled(fuse(self.network)) if compile else fuse(self.network)
+        self._parallel = cast("nn.Module", accelerator.prepare_model(twin))
         self.step = 0
         #: Samples drawn so far: the index of the next one.
         self.samples = 0
