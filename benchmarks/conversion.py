@@ -87,7 +87,7 @@ def main() -> None:
 
     rows = [row("ordinary", net, 0)]
     for target in TARGETS:
-        for trained in (0, options.steps // 40, options.steps // 10, options.steps // 4):
+        for trained in (0, *(options.steps // part for part in (40, 10, 4, 1))):
             twin, _ = normeq.convert(net, target, example)
             if trained:
                 train(twin, data, options.steps, trained, RATE / 4)
