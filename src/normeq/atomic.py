@@ -7,7 +7,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from normeq.errors import FileError, NormeqError
@@ -50,12 +50,13 @@ def _remove_abandoned(path: Path) -> None:
     for left in path.parent.glob(f".{glob.escape(path.name)}.*.partial"):
         if not left.is_file():
             continue
-        handle = os.open(left, os.O_RDONLY)
-        try:
-            if _lock(handle):
-                left.unlink()
-        finally:
-            os.close(handle)
+        with suppress(OSError):  # somebody else's, or gone by now
+            handle = os.open(left, os.O_RDONLY)
+            try:
+                if _lock(handle):
+                    left.unlink()
+            finally:
+                os.close(handle)
 
 
 def _lock(handle: int) -> bool:
@@ -71,17 +72,25 @@ def _lock(handle: int) -> bool:
     return True
 
 
+def sync_tree(folder: Path) -> None:
+    """Wait until a folder and everything in it is on the disk."""
+    for inner, _, files in os.walk(folder, topdown=False):
+        for file in files:
+            sync(Path(inner, file))
+        sync(Path(inner))
+
+
 def replace_folder(temporary: Path, path: Path) -> None:
-    """Let a finished folder take the name `path`, in place of a folder that has it."""
+    """Let a finished folder, synced already, take the name `path` in place of one that has it."""
     with writing(path):
-        for folder, _, files in os.walk(temporary, topdown=False):
-            for file in files:
-                sync(Path(folder, file))
-            sync(Path(folder))
         if path.exists():
             old = path.with_name(f".{path.name}.{secrets.token_hex(4)}.old")
             os.replace(path, old)
-            os.replace(temporary, path)
+            try:
+                os.replace(temporary, path)
+            except OSError:
+                os.replace(old, path)
+                raise
             shutil.rmtree(old) if old.is_dir() else old.unlink()
         else:
             os.replace(temporary, path)

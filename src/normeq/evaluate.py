@@ -21,6 +21,9 @@ from normeq.metrics import psnr, ssim
 #: Takes a noisy image (C, H, W) with black at 0 and white at 1, and its noise level; denoises it.
 ImageDenoiser = Callable[[NDArray[np.float32], float], NDArray[Any]]
 
+#: Side of the window in which structural similarity is measured.
+SMALLEST = 11
+
 # First word of the seeds of evaluations, so that their noise is never that of a training.
 _EVALUATION = 3
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
+from normeq.atomic import reason
 from normeq.errors import FileError, InputError, NormeqError
 
 # Images beyond this many bytes are kept in a temporary file, mapped into memory.
@@ -53,13 +54,17 @@ def read_folder(
     in_memory
         Bytes of images to hold in memory; the others wait decoded in a temporary file.
     """
-    if not path.is_dir():
-        raise FileError(f"'{path}' is not a folder of images.")
+    try:
+        listed = sorted(path.iterdir())
+    except OSError as error:
+        raise FileError(
+            f"'{path}' is not a folder of images that may be read ({reason(error)})."
+        ) from error
     images: list[NDArray[Any]] = []
     names: list[str] = []
     unreadable, small = 0, 0
     overflow = _Overflow(in_memory)
-    files = [file for file in sorted(path.iterdir()) if not file.name.startswith(".")]
+    files = [file for file in listed if not file.name.startswith(".")]
     for file in tqdm(files, desc=f"reading {path.name}", delay=2, leave=False):
         try:
             decoded = list(_decoded(file, channels))

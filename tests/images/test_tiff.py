@@ -51,26 +51,30 @@ def test_pixels_and_layout_survive(tmp_path: Path, dtype: str, options: dict[str
             assert getattr(after.pages.first, name) == getattr(before.pages.first, name), name
 
 
-@pytest.mark.parametrize("planar", ["contig", "separate"])
 @pytest.mark.parametrize("compression", [None, "zlib"])
-def test_colour_with_opacity(tmp_path: Path, planar: str, compression: str | None) -> None:
-    shape = (20, 18, 4) if planar == "contig" else (4, 20, 18)
+@pytest.mark.parametrize(
+    ("shape", "planar", "extra"),
+    [((20, 18, 4), "contig", ["unassalpha"]), ((3, 20, 18), "separate", [])],
+)
+def test_colour(
+    tmp_path: Path, shape: tuple[int, ...], planar: str, extra: list[str], compression: str | None
+) -> None:
     image = sample(shape, "uint8")
     tifffile.imwrite(
         tmp_path / "in.tif",
         image,
         photometric="rgb",
         planarconfig=planar,
-        extrasamples=["unassalpha"],
+        extrasamples=extra,
         compression=compression,
     )
     copy(tmp_path / "in.tif", tmp_path / "out.tif")
     with open_image(tmp_path / "in.tif") as source:
-        assert source.alpha is (planar == "contig")
-        assert source.planes == (3 if planar == "contig" else 4)
+        assert source.alpha is bool(extra)
+        assert source.planes == 3
     with tifffile.TiffFile(tmp_path / "out.tif") as after:
         np.testing.assert_array_equal(after.asarray(), inverted(image))
-        assert after.pages.first.extrasamples == (2,)
+        assert after.pages.first.extrasamples == ((2,) if extra else ())
         assert after.pages.first.photometric == 2
 
 

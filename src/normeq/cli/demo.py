@@ -20,17 +20,17 @@ def demo(
     from skimage.data import camera
 
     from normeq import denoise, images, noise
+    from normeq.atomic import writing
+    from normeq.denoisers import resolve
     from normeq.denoising.preview import write_preview
-    from normeq.errors import FileError
     from normeq.metrics import psnr
 
     clean = camera().astype(np.float32)
     noisy = clean + noise.draw("gaussian", clean.shape, sigma, np.random.default_rng(0))
-    denoised = denoise(noisy, model=model)
-    try:
+    blind = getattr(resolve(model), "blind", True)
+    denoised = denoise(noisy, None if blind else sigma, model=model)
+    with writing(output):
         output.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileError(f"{output}: cannot be made a folder ({error.strerror}).") from error
     images.write(output / "camera.tif", noisy)
     images.write(output / "camera.denoised.tif", denoised)
     preview = output / "camera.preview.png"

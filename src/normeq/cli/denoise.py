@@ -65,7 +65,7 @@ def denoise(
         int | None, typer.Option(help="Refuse larger images, by their headers.")
     ] = None,
     preview: Annotated[
-        bool, typer.Option("--preview", help="Also write NAME.preview.png: before, after, removed.")
+        bool, typer.Option("--preview", help="Also write a picture: before, after, removed.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print a summary as JSON.")] = False,
 ) -> None:
@@ -94,7 +94,7 @@ def denoise(
         axes,
         nan.value,
         "overwrite" if overwrite else "skip" if skip_existing else "refuse",
-        max_pixels or MAX_PIXELS,
+        MAX_PIXELS if max_pixels is None else max_pixels,
     )
     paths = expand(inputs)
     targets = output_paths(paths, output)

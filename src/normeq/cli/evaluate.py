@@ -35,13 +35,13 @@ def evaluate(
 
     from tqdm import tqdm
 
+    from normeq.evaluate import SMALLEST, image_denoiser, means
     from normeq.evaluate import evaluate as measure
-    from normeq.evaluate import image_denoiser, means
     from normeq.folders import read_folder
 
     levels = _levels(sigma)
     denoiser, channels = image_denoiser(model)
-    folder = read_folder(data, channels)
+    folder = read_folder(data, channels, SMALLEST)
     running = measure(denoiser, folder, levels, kind=noise, seed=seed)
     total = len(levels) * len(folder.images)
     scores = list(tqdm(running, total=total, unit="image", leave=False))

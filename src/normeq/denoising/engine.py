@@ -169,8 +169,12 @@ class Engine:
         if self._value_range is not None:
             low, high = ((value - source.offset) / source.gain for value in self._value_range)
             return Units(low, high - low, high - low)
-        scale = (plane.spread or abs(plane.mean) or 1.0) if self._law == "scale" else 1.0
-        return Units(0.0, scale, scale)
+        zero = -source.offset / source.gain  # the stored number that means 0
+        if self._law == "scale":
+            scale = plane.spread or abs(plane.mean - zero) or 1.0
+        else:  # a function gets the image in its own units
+            scale = 1 / source.gain
+        return Units(zero, scale, scale)
 
     # Tiles -----------------------------------------------------------------------------------
 

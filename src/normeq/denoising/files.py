@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from normeq.atomic import reason, replace_folder, replacing, writing
+from normeq.atomic import reason, replace_folder, replacing, sync_tree, writing
 from normeq.denoising.engine import Engine
 from normeq.denoising.run import NanPolicy, Run
 from normeq.errors import FileError, NormeqError
@@ -125,7 +126,7 @@ def _denoise_file(
     outcome: Outcome,
     progress: Callable[[int], object],
 ) -> None:
-    if target.exists() and options.existing != "overwrite":
+    if os.path.exists(target) and options.existing != "overwrite":
         if options.existing == "refuse":
             raise FileError(f"{target}: exists already; pass --overwrite or --skip-existing.")
         outcome.status = "skipped"
@@ -163,6 +164,8 @@ def _write_folder(
             rows = min(run.plan.rows, source.height - start)
             progress(rows * source.width * source.samples)
         source.write(partial, journal.recorded(_watched(run.bands(journal.done), progress)))
+        # Until all of it is on the disk, the journal is what a killed run goes on from.
+        sync_tree(partial)
         journal.close()
         replace_folder(partial, target)
 

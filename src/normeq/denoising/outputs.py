@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -22,10 +23,11 @@ def expand(inputs: Iterable[str | Path]) -> list[Path]:
     found: dict[Path, None] = {}
     for entry in inputs:
         path = Path(entry)
-        if path.exists() and (not path.is_dir() or format_of(path) == "zarr"):
+        # Unlike the methods of Path, these do not raise where permission is missing.
+        if os.path.exists(path) and (not os.path.isdir(path) or format_of(path) == "zarr"):
             found[path] = None
             continue
-        if path.is_dir():
+        if os.path.isdir(path):
             images = _images_in(path)
             if not images:
                 raise FileError(f"{path}: the folder holds no image of a known kind.")

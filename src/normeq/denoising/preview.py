@@ -45,7 +45,9 @@ def write_preview(before: Path, after: Path, target: Path, axes: str | None = No
         title = noisy.path.name if noisy.frames == 1 else f"{noisy.path.name}, plane {frame}"
     low, high = _limits(overview[0])
     removed = [pair[0] - pair[1] for pair in (overview, crops)]
-    reach = max(np.quantile(np.abs(part[np.isfinite(part)]), 0.995) for part in removed) or 1.0
+    finite = [part[np.isfinite(part)] for part in removed]
+    reach = max((np.quantile(np.abs(part), 0.995) for part in finite if part.size), default=0.0)
+    reach = reach or 1.0  # nothing was removed, or nothing is there
     scale = "" if reduced == 1 else f", reduced {reduced}x"
     captions = [
         [f"{first}: {low:.4g} to {high:.4g}", "denoised: same scale", f"removed: ±{reach:.3g}"]
@@ -83,7 +85,10 @@ def _overview(image: ImageFile, frame: int) -> Floats:
     for start in range(0, height, step):
         pixels = _pixels(image, frame, start, min(start + step, height))[:, :width]
         blocks = pixels.reshape(len(pixels) // factor, factor, width // factor, factor, -1)
-        bands.append(blocks.mean(axis=(1, 3)))
+        known = np.isfinite(blocks)
+        counts = known.sum(axis=(1, 3))
+        sums = np.where(known, blocks, 0.0).sum(axis=(1, 3))
+        bands.append(np.where(counts > 0, sums / np.maximum(counts, 1), np.nan))
     return np.concatenate(bands)
 
 

@@ -178,6 +178,11 @@ class _Batch:
                 "are NaN or infinite: fill them, or keep them as they are with nan='keep' "
                 "(--nan keep)."
             )
+        if found.missing and self._source.dtype.kind == "f" and run.dtype.kind != "f":
+            raise UsageError(
+                f"{found.missing} pixels of plane {frame} are NaN or infinite, which {run.dtype} "
+                "cannot hold: choose a floating-point output_dtype."
+            )
         if not np.isfinite(found.spread):
             raise InputError(f"plane {frame} holds values too large for double precision.")
         sigma = None if run.sigmas is None else float(run.sigmas[frame])

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from normeq import memory
 from normeq.errors import FileError, InputError, UsageError
-from normeq.images.source import Band, ImageFile, is_zarr
+from normeq.images.source import Band, ImageFile, is_zarr, reading
 
 __all__ = ["FORMATS", "MAX_PIXELS", "Band", "ImageFile", "format_of", "open_image", "read", "write"]
 
-# Extensions of each format, and the extension that its denoised copies get, if another.
+# Extensions of each format.
 FORMATS = {
     "tiff": (".tif", ".tiff", ".btf", ".tf8"),
     "png": (".png",),
@@ -39,7 +39,7 @@ def format_of(path: Path) -> str | None:
     """
     suffix = path.suffix.lower()
     known = next((name for name, suffixes in FORMATS.items() if suffix in suffixes), None)
-    return "zarr" if known is None and path.is_dir() and is_zarr(path) else known
+    return "zarr" if known is None and os.path.isdir(path) and is_zarr(path) else known
 
 
 def open_image(
@@ -60,12 +60,13 @@ def open_image(
     """
     path = Path(path)
     format = format_of(path)
-    if not path.exists():
-        raise FileError(f"{path}: there is no such file.")
+    if not os.path.exists(path):
+        raise FileError(f"{path}: there is no such file, or none that may be read.")
     if format is None:
         known = " ".join(suffix for suffixes in FORMATS.values() for suffix in suffixes)
         raise FileError(f"{path}: has no known extension; known are {known}.")
-    source: ImageFile = _opener(format)(path, axes)
+    with reading(path, format):
+        source: ImageFile = _opener(format)(path, axes)
     try:
         _check_size(source, max_pixels)
     except InputError:

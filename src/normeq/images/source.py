@@ -8,6 +8,7 @@ the whole image in memory.
 from __future__ import annotations
 
 import math
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -174,7 +175,7 @@ class IndexedSource(ImageSource):
 
 def is_zarr(path: Path) -> bool:
     """Tell whether a folder is a Zarr array or group."""
-    return any((path / marker).is_file() for marker in ZARR_MARKERS)
+    return any(os.path.isfile(path / marker) for marker in ZARR_MARKERS)
 
 
 def default_axes(ndim: int) -> str:

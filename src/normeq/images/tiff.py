@@ -50,10 +50,15 @@ class TiffSource(ImageFile):
             )
         if len(self.series.levels) > 1:
             log.warning("%s: only full resolution is denoised and written, not the pyramid", path)
+        opacity = self.key.extrasamples[-1:] in ((1,), (2,))
+        if opacity and not found.endswith("S"):
+            raise InputError(
+                f"{path}: stores its opacity as a plane of its own, which is not to be denoised; "
+                "save it with interleaved samples, or without opacity."
+            )
         axes = same_axes(axes, found)
         dtype = checked_dtype(np.dtype(self.series.dtype), str(path))
-        alpha = found.endswith("S") and self.key.extrasamples[-1:] in ((1,), (2,))
-        super().__init__(path, tuple(self.series.shape), dtype, axes, alpha=alpha)
+        super().__init__(path, tuple(self.series.shape), dtype, axes, alpha=opacity)
         self._check_whole()
 
     def _check_whole(self) -> None:

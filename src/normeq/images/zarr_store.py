@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import shutil
+import stat
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +51,9 @@ class ZarrSource(IndexedSource, ImageFile):
             found = None
             if isinstance(node, zarr.Group):
                 self._levels, found = _multiscales(path, node)
-                node = node[self._levels[0]]
+                levels: list[Any] = [node[level] for level in self._levels]
+                _check_pyramid(path, [level.shape for level in levels])
+                node = levels[0]
             self._array: Any = node
             dtype = checked_dtype(np.dtype(node.dtype), str(path))
             found = found or _named_axes(node) or default_axes(node.ndim)
@@ -105,6 +110,9 @@ class ZarrSource(IndexedSource, ImageFile):
             return []
 
         shutil.copytree(self.path, target, ignore=left_out, dirs_exist_ok=True)
+        for folder, _, files in os.walk(target):  # an archive may be read-only, its copy not
+            for entry in [Path(folder), *(Path(folder, file) for file in files)]:
+                entry.chmod(entry.stat().st_mode | stat.S_IWUSR)
         for level in self._levels or [""]:
             _rechunk(target / level, self._chunks)
         _drop_consolidated(target / "zarr.json")
@@ -113,7 +121,7 @@ class ZarrSource(IndexedSource, ImageFile):
         """Average blocks of one level of the pyramid into the next, frame by frame."""
         source = zarr.open_array(fine, mode="r")
         output = zarr.open_array(coarse, mode="r+")
-        factors = [max(1, round(a / b)) for a, b in zip(source.shape, output.shape, strict=True)]
+        factors = _factors(source.shape, output.shape)
         row = self.axes.index("Y")
         others = [
             1 if axis in "YX" else size for axis, size in zip(self.axes, output.shape, strict=True)
@@ -126,6 +134,22 @@ class ZarrSource(IndexedSource, ImageFile):
                 ]
                 block[row] = slice(start, min(start + output.chunks[row], output.shape[row]))
                 output[tuple(block)] = _block_means(source, block, factors)
+
+
+def _factors(fine: Sequence[int], coarse: Sequence[int]) -> list[int]:
+    """Return by how much each axis shrinks from one level of a pyramid to the next."""
+    return [max(1, round(a / b)) for a, b in zip(fine, coarse, strict=True)]
+
+
+def _check_pyramid(path: Path, shapes: Sequence[tuple[int, ...]]) -> None:
+    """Refuse a pyramid whose levels are no averages over whole blocks: it could not be rebuilt."""
+    for fine, coarse in pairwise(shapes):
+        for size, smaller, factor in zip(fine, coarse, _factors(fine, coarse), strict=True):
+            if smaller not in (size // factor, -(-size // factor)):
+                raise InputError(
+                    f"{path}: its pyramid goes from {size} pixels to {smaller}, not by a whole "
+                    "factor, and cannot be rebuilt; denoise its first level as an array."
+                )
 
 
 def _block_means(source: Any, block: Sequence[slice], factors: Sequence[int]) -> Pixels:

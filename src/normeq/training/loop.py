@@ -12,6 +12,7 @@ import torch
 from accelerate import Accelerator
 
 import normeq
+from normeq.atomic import replacing, writing
 from normeq.errors import NormeqError, UsageError
 from normeq.folders import Folder, read_folder
 from normeq.metrics import psnr
@@ -67,17 +68,24 @@ def train(
     if saved is None and checkpoint.stored(out / "checkpoints"):
         raise UsageError(f"'{out}' holds a run already; continue it with --resume.")
     accelerator = Accelerator(mixed_precision=recipe.optimization.mixed_precision)
+    processes = accelerator.num_processes
+    if recipe.optimization.batch % processes:
+        raise UsageError(
+            f"a batch of {recipe.optimization.batch} cannot be shared by {processes} processes: "
+            "optimization.batch must be a multiple of their number."
+        )
     images = read_folder(data, recipe.network.channels, recipe.data.patch)
     held_out = read_folder(validation, recipe.network.channels) if validation else None
     state = State(recipe, accelerator, compile)
     if saved is not None:
         state.restore(saved)
     if accelerator.is_main_process:
-        out.mkdir(parents=True, exist_ok=True)
-        (out / "recipe.json").write_text(recipe.model_dump_json(indent=2) + "\n", encoding="utf-8")
+        with writing(out):
+            out.mkdir(parents=True, exist_ok=True)
+        with replacing(out / "recipe.json") as temporary:
+            temporary.write_text(recipe.model_dump_json(indent=2) + "\n", encoding="utf-8")
     accelerator.print(
-        f"training on {images}, validating on {held_out or 'nothing'}, "
-        f"processes: {accelerator.num_processes}"
+        f"training on {images}, validating on {held_out or 'nothing'}, processes: {processes}"
     )
     report = _Run(recipe, images, held_out, out, state, accelerator).go()
     accelerator.print(report)
