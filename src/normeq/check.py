@@ -77,7 +77,9 @@ def verdict(rows: list[CheckRow]) -> str:
     held = [name for name in PROPERTIES if all(row.holds(name) for row in rows)]
     if "norm" in held:
         return "normalization-equivariant"
-    return f"{held[0]}-equivariant only" if held else "not equivariant"
+    if not held:
+        return "not equivariant"
+    return f"{' and '.join(held)}-equivariant, but not normalization-equivariant"
 
 
 def sample_images(size: int) -> Iterator[tuple[str, np.ndarray[Any, np.dtype[np.float64]]]]:
@@ -101,5 +103,12 @@ def _measure(
     given = torch.as_tensor(image).to(dtype)
     if not isinstance(model, nn.Module):
         return equivariance_error(model, given.numpy(), sigma, offsets=offsets)
-    batch = given.expand(1, getattr(model, "channels", 1), *given.shape).contiguous()
+    batch = given.expand(1, _channels(model), *given.shape).contiguous()
     return equivariance_error(copy.deepcopy(model).to(dtype), batch, sigma, offsets=offsets)
+
+
+def _channels(model: nn.Module) -> int:
+    """Return how many channels a network takes: what it declares, or its first convolution."""
+    first = next((layer for layer in model.modules() if isinstance(layer, nn.Conv2d)), None)
+    guessed = 1 if first is None else first.in_channels
+    return int(getattr(model, "channels", guessed))

@@ -15,6 +15,12 @@ def ordinary():
     return torch.nn.Conv2d(1, 1, 3, padding=1)
 def with_sigma():
     return normeq.create("unet", "norm-equiv", blind=False, widths=(4, 6), blocks=1)
+def colour():
+    return torch.nn.Conv2d(3, 3, 3, padding=1)
+def fails():
+    def f(image):
+        raise ValueError("too small")
+    return f
 def function():
     return abs
 def needs_arguments(size):
@@ -34,7 +40,7 @@ def factories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     ("variant", "verdict"),
     [
         ("ordinary", "not equivariant"),
-        ("scale-equiv", "scale-equivariant only"),
+        ("scale-equiv", "scale-equivariant, but not normalization-equivariant"),
         ("norm-equiv", "normalization-equivariant"),
         ("norm-equiv-residual", "normalization-equivariant"),
         ("norm-equiv-wrapped", "normalization-equivariant"),
@@ -54,7 +60,8 @@ def test_a_weights_file(variant: str, verdict: str, tmp_path: Path) -> None:
     [
         ("ordinary", "not equivariant"),
         ("with_sigma", "normalization-equivariant"),
-        ("function", "scale-equivariant only"),
+        ("function", "scale-equivariant, but not normalization-equivariant"),
+        ("colour", "not equivariant"),
     ],
 )
 def test_a_factory_of_the_user(factory: str, verdict: str, factories: str) -> None:
@@ -70,6 +77,7 @@ def test_a_factory_of_the_user(factory: str, verdict: str, factories: str) -> No
         ("{factories}:missing", 2, "cannot be imported"),
         ("{factories}:needs_arguments", 2, "could not be called without arguments"),
         ("no_such_module:net", 2, "cannot be imported"),
+        ("{factories}:fails", 2, "does not take an image of 48x48 pixels (too small)"),
     ],
 )
 def test_mistakes_are_sentences(model: str, code: int, sentence: str, factories: str) -> None:

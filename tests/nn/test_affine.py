@@ -105,6 +105,7 @@ def test_free_channels_are_left_alone(method: str) -> None:
         (nn.Conv2d(2, 2, 3, padding="same", bias=False), {}, "pads with zeros"),
         (nn.ConvTranspose2d(2, 2, 3, stride=2, bias=False), {}, "overlaps or crops"),
         (nn.ConvTranspose2d(2, 2, 2, stride=2, padding=1, bias=False), {}, "overlaps or crops"),
+        (nn.Conv2d(2, 2, 3, padding=1, bias=False), {"total": 0.0}, "pads with zeros"),
         (nn.Linear(2, 2, bias=False), {"free_channels": 2}, "free_channels=2"),
         (nn.Conv2d(4, 2, 1, groups=2, bias=False), {"free_channels": 1}, "groups=1"),
         (nn.Linear(2, 2, bias=False), {"method": "divide"}, "'divide' is unknown"),

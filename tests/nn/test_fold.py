@@ -202,3 +202,33 @@ def test_converted_networks(kind: Any, to: Any) -> None:
     twin, x = twin.double().eval(), x.double()
     for fast in (fold(twin), fuse(twin)):
         torch.testing.assert_close(fast(x), twin(x))
+
+
+class _GlobalBranch(nn.Module):
+    """A residual whose second branch is broadcast: one value for all pixels."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = AffineConv2d(2, 4, 3, padding=1)
+        self.gate = AffineConv2d(4, 4, 1)
+        self.residual = AffineResidual()
+        self.last = AffineConv2d(4, 1, 3, padding=1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.first(x)
+        return self.last(self.residual(x, self.gate(x.mean((2, 3), keepdim=True))))
+
+
+def test_a_broadcast_residual_keeps_its_shape() -> None:
+    net, x = _GlobalBranch(), torch.rand(2, 2, 7, 6)
+    torch.testing.assert_close(fold(net)(x), net(x), atol=1e-5, rtol=1e-5)
+    expected = torch.autograd.grad(net(x).square().sum(), list(net.parameters()))
+    got = torch.autograd.grad(fuse(net)(x).square().sum(), list(net.parameters()))
+    for one, other in zip(got, expected, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-4)
+
+
+def test_volumes_can_be_folded() -> None:
+    net = nn.Sequential(nn.Conv3d(1, 2, 3, bias=False), nn.ReLU())
+    x = torch.rand(1, 1, 5, 5, 5)
+    torch.testing.assert_close(fold(net)(x), net(x))

@@ -45,6 +45,13 @@ def test_each_sample_has_its_own_statistics(sigma: Tensor) -> None:
         torch.testing.assert_close(together[index : index + 1], alone)
 
 
+def test_images_seen_from_behind() -> None:
+    y = np.random.default_rng(1).random((9, 7))
+    np.testing.assert_allclose(
+        normeq.normalized(shrink)(y[::-1]), normeq.normalized(shrink)(y)[::-1]
+    )
+
+
 def test_min_max_fills_the_range() -> None:
     seen = []
     Normalized(lambda y: seen.append(y) or y, a=-2.0, b=3.0)(torch.rand(1, 1, 5, 5))

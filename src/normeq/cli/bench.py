@@ -67,11 +67,11 @@ def bench(
 def _table(timings: Iterable[Timing]) -> str:
     lines = [
         f"{'network':<8} {'job':<10} {'variant':<20} {'path':<9} {'layout':<14} "
-        "seconds  ratio  share of peak"
+        "seconds  ratio  share of peak  multiply-adds a pixel"
     ]
     lines += [
         f"{t.network:<8} {t.job:<10} {t.variant:<20} {t.path:<9} {t.layout:<14} "
-        f"{t.seconds:7.3f}  {t.ratio:5.3f}  {t.peak_share:.2f}"
+        f"{t.seconds:7.3f}  {t.ratio:5.3f}  {t.peak_share:13.2f}  {t.macs_per_pixel:21,}"
         for t in timings
     ]
     return "\n".join(lines)

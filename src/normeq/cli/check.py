@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from normeq.certification import Certificate
 
 
 def check(
@@ -33,9 +36,11 @@ def check(
     Errors are the worst over gains from 1e-3 to 1e3 and offsets of both signs up to 1000 spreads
     (100 in single precision), in spreads of the image.
     """
+    from normeq.atomic import reason
     from normeq.check import check as measure
     from normeq.check import table, verdict
     from normeq.denoisers import resolve
+    from normeq.errors import NormeqError, UsageError
 
     f = resolve(model)
     if prove or draw:
@@ -44,7 +49,15 @@ def check(
     if sigma is None and not getattr(f, "blind", True):
         sigma = 0.1
     size = getattr(f, "config", {}).get("image_size", 48)
-    rows = measure(f, size=size, sigma=sigma)
+    try:
+        rows = measure(f, size=size, sigma=sigma)
+    except (RuntimeError, TypeError, ValueError) as error:
+        if isinstance(error, NormeqError):
+            raise
+        raise UsageError(
+            f"{model} does not take an image of {size}x{size} pixels"
+            f"{'' if sigma is None else ' and sigma'} ({reason(error)})."
+        ) from error
     typer.echo(table(rows))
     typer.echo(f"{model} is {verdict(rows)}.")
 
@@ -60,7 +73,19 @@ def _prove(model: str, f: Callable[..., Any], draw: Path | None) -> None:
         raise UsageError(f"{model} is no network to be proven, only a function to be measured.")
     certificate = certify(f)
     if draw is not None:
-        certificate.draw(draw)
+        _draw(certificate, draw)
     typer.echo(certificate.table())
     if certificate.norm is not Status.PROVEN:
         raise typer.Exit(1)
+
+
+def _draw(certificate: Certificate, path: Path) -> None:
+    from normeq.atomic import reason
+    from normeq.errors import UsageError
+
+    try:
+        certificate.draw(path)
+    except ImportError as error:
+        raise UsageError("pictures need matplotlib: pip install 'normeq[train]'.") from error
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path} cannot be drawn ({reason(error)}).") from error

@@ -100,7 +100,6 @@ class WrappedDenoiser(Wrapped):
     def __init__(self, inner: Denoiser) -> None:
         super().__init__(inner)
         self.blind = inner.blind
-        self.channels = inner.channels
         self.stride = inner.stride
 
 

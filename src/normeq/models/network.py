@@ -20,6 +20,7 @@ class Network(nn.Module):
     """
 
     architecture: ClassVar[str]
+    channels: int
 
     def __init__(self, variant: Variant) -> None:
         super().__init__()
@@ -41,6 +42,7 @@ class Wrapped(Normalized):
     def __init__(self, inner: Network) -> None:
         super().__init__(inner, "mean-std")
         self.architecture = inner.architecture
+        self.channels = inner.channels
         self.config: dict[str, Any] = {}
         self.card: dict[str, Any] = {}
 

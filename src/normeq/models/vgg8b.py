@@ -66,6 +66,7 @@ class VGG8b(Network):
                 f"and {image_size}."
             )
         super().__init__(variant)
+        self.channels = channels
         words = vocabulary(variant)
         layers: list[nn.Module] = []
         pooled = {1, 3, 4, 5}  # the convolutions that a pooling follows

@@ -116,7 +116,7 @@ def constrain(
     ----------
     layer
         A `torch.nn.Linear`, a convolution, or a transposed convolution whose stride equals its
-        kernel size; without bias, and without zero padding if `total` is not 0.
+        kernel size; without bias and without zero padding.
     total, free_channels, method
         See `KernelSum`.
 
@@ -147,7 +147,7 @@ def constrain(
     if free_channels and groups > 1:
         raise UsageError(f"free_channels={free_channels} needs groups=1, not {groups}.")
     if isinstance(layer, _ConvNd):
-        _refuse_lossy_geometry(layer, total)
+        _refuse_lossy_geometry(layer)
     parametrization = KernelSum(
         total, free_channels, method, input_axis=0 if transposed else 1, groups=groups
     )
@@ -155,7 +155,7 @@ def constrain(
     return layer
 
 
-def _refuse_lossy_geometry(layer: _ConvNd, total: float) -> None:
+def _refuse_lossy_geometry(layer: _ConvNd) -> None:
     """Refuse geometries in which some output pixels would see only a part of their kernel."""
     name = type(layer).__name__
     if isinstance(layer, _ConvTransposeNd):
@@ -167,7 +167,7 @@ def _refuse_lossy_geometry(layer: _ConvNd, total: float) -> None:
                 f"{layer.padding} overlaps or crops its kernels: only stride = kernel size "
                 "without padding or dilation can be constrained."
             )
-    elif total != 0 and layer.padding_mode == "zeros" and any(conv_padding(layer)):
+    elif layer.padding_mode == "zeros" and any(conv_padding(layer)):
         raise UsageError(
             f"{name} pads with zeros, which no kernel sum mends: use a padding_mode that copies "
             "('reflect', 'replicate' or 'circular')."

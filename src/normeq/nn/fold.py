@@ -51,7 +51,10 @@ def fold(net: ModuleT) -> ModuleT:
         for name, child in module.named_children():
             if isinstance(child, _AbsorbingConv):
                 setattr(module, name, child.baked())
-    return fast.to(memory_format=torch.channels_last)  # type: ignore[call-overload, no-any-return]
+    for parameter in fast.parameters():
+        if parameter.ndim == 4:  # kernels of images; other dimensions have no such order
+            parameter.data = parameter.data.contiguous(memory_format=torch.channels_last)
+    return fast
 
 
 def fuse(net: ModuleT) -> ModuleT:
@@ -229,9 +232,10 @@ class _Part:
 
     def absorb_sort(self, node: fx.Node, sort: SortPool) -> None:
         """Leave of a sort between two convolutions an absolute value, fused with padding."""
-        before, after = node.args[0], next(iter(node.users))
-        if sort.group != 2 or len(node.users) > 1 or not _feeds_only(before, node):
+        before, users = node.args[0], list(node.users)
+        if sort.group != 2 or len(users) != 1 or not _feeds_only(before, node):
             return
+        after = users[0]
         if not (self.can_absorb(before) and self.can_absorb(after)):
             return
         first, second = self.absorbing(before), self.absorbing(after)

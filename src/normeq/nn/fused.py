@@ -102,7 +102,8 @@ def add_scaled(x: Tensor, other: Tensor, scale: Tensor) -> Tensor:
     >>> add_scaled(torch.ones(2), torch.ones(2), torch.tensor(0.5))
     tensor([1.5000, 1.5000])
     """
-    if torch.is_grad_enabled() and scale.requires_grad and not torch.compiler.is_compiling():
+    tracked = torch.is_grad_enabled() and scale.requires_grad
+    if tracked and x.shape == other.shape and not torch.compiler.is_compiling():
         out: Tensor = _AddScaled.apply(x, other, scale)  # type: ignore[no-untyped-call]
         return out
     return torch.addcmul(x, other, scale)
@@ -122,7 +123,7 @@ def add_scaled_pad(
     (torch.Size([1, 1, 4, 4]), torch.Size([1, 1, 2, 2]))
     """
     tracked = torch.is_grad_enabled() and any(t.requires_grad for t in (x, other, scale))
-    if tracked or torch.compiler.is_compiling():
+    if tracked or x.shape != other.shape or torch.compiler.is_compiling():
         bare = add_scaled(x, other, scale)
         return copy_pad(bare, pads, mode), bare
     left, right, top, bottom = pads

@@ -129,7 +129,7 @@ def normalized(
             extra = () if batch_sigma is None else (float(batch_sigma),)
             return torch.as_tensor(f(image, *extra))[None]
 
-        batch = torch.as_tensor(np.asarray(y) if numpy else y)[None]
+        batch = torch.as_tensor(np.array(y) if numpy else y)[None]
         if not batch.is_floating_point():
             batch = batch.double()
         out = Normalized(of_batch, mode, a, b)(batch, sigma)[0]

@@ -114,7 +114,8 @@ def read_checkpoint(path: str | os.PathLike[str]) -> dict[str, Tensor]:
         raise WeightsError(
             f"{path} holds more than tensors, or is damaged; nothing else is ever unpickled."
         ) from error
-    except (RuntimeError, EOFError, OSError, ValueError) as error:
+    # Whatever the unpickler stumbles over in bytes that are no pickle.
+    except (RuntimeError, EOFError, OSError, ValueError, LookupError, TypeError) as error:
         raise WeightsError(f"{path} is not a whole checkpoint of torch.") from error
     if not isinstance(content, Mapping) or not all(
         isinstance(key, str) and isinstance(value, Tensor) for key, value in content.items()
