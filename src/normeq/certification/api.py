@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils._pytree import tree_leaves
+from torch.utils._pytree import tree_leaves, tree_map
 
 from normeq.certification.certificate import Certificate, Status
 from normeq.certification.propagation import PROPERTIES, Run, culprits_of, run
@@ -57,7 +57,7 @@ def certify(module: nn.Module, example: Example | None = None) -> Certificate:
     try:
         program = trace(module, args)
     except Untraceable as error:
-        _refuse_unfit(module, args)
+        refuse_unfit(module, args)
         return _untraceable(str(error))
     outcome = _run(program, args)
     culprits, statuses = [], {}
@@ -94,12 +94,15 @@ def arguments(module: nn.Module, example: Example | None) -> list[Any]:
     parts = [example] if isinstance(example, Tensor) else list(example)
     if not parts or not isinstance(parts[0], Tensor) or not parts[0].is_floating_point():
         raise UsageError("the example must be a tensor of images, or start with one.")
-    return [
-        torch.as_tensor(part, dtype=tensor.dtype, device=tensor.device)
-        if isinstance(part, float) or (isinstance(part, Tensor) and part.is_floating_point())
-        else part
-        for part in parts
-    ]
+
+    def prepared(part: Any) -> Any:
+        number = isinstance(part, int | float) and not isinstance(part, bool)
+        if number or (isinstance(part, Tensor) and part.is_floating_point()):
+            return torch.as_tensor(part, dtype=tensor.dtype, device=tensor.device)
+        return part
+
+    args: list[Any] = tree_map(prepared, parts)
+    return args
 
 
 def _made_up(module: nn.Module, like: Tensor) -> list[Any]:
@@ -133,7 +136,7 @@ def _trouble(module: nn.Module, args: Sequence[Any]) -> Exception | None:
 
 def _shadows(args: Iterable[Any]) -> Iterable[Shadow | None]:
     """Yield the laws of the arguments: an image first, then noise levels."""
-    for index, part in enumerate(args):
+    for index, part in enumerate(tree_leaves(args)):
         if not isinstance(part, Tensor):
             yield None
         elif part.is_floating_point():
@@ -195,7 +198,7 @@ def _bound(module: nn.Module, args: Sequence[Any]) -> float:
     return SAFETY * worst
 
 
-def _refuse_unfit(module: nn.Module, args: Sequence[Any]) -> None:
+def refuse_unfit(module: nn.Module, args: Sequence[Any]) -> None:
     """Refuse an example that the network itself cannot take."""
     error = _trouble(module, args)
     if error is not None:

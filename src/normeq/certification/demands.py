@@ -102,8 +102,8 @@ def ignore_offset(step: Step, shadow: Shadow, does: str, mend: str = SORT) -> Sh
     return Shadow(shadow.d, torch.zeros_like(shadow.c), shadow.slack + shadow.c.abs())
 
 
-def ignore_gain(step: Step, shadow: Shadow, does: str, mend: str) -> None:
-    """Demand ``d = 0``."""
+def ignore_gain(step: Step, shadow: Shadow, does: str, mend: str) -> Shadow:
+    """Demand ``d = 0``, of zeros as well: a curve may turn them into other numbers."""
     scaling = shadow.d[(shadow.d != 0) & (shadow.d != ANY)]
     if scaling.numel():
         step.blame(
@@ -112,3 +112,5 @@ def ignore_gain(step: Step, shadow: Shadow, does: str, mend: str) -> None:
             mend,
             suspects=False,
         )
+        return shadow
+    return Shadow(torch.zeros_like(shadow.d), shadow.c, shadow.slack)

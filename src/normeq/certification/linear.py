@@ -199,11 +199,13 @@ def product(step: Step, a: Any, b: Any) -> Shadow:
 @law("addmm", "baddbmm", many=True)
 def add_product(step: Step, bias: Any, a: Any, b: Any, *, beta: float = 1, alpha: float = 1) -> Any:
     """Multiply matrices and add a bias."""
-    scaled = a * alpha if isinstance(a, Tensor) else a
     plain = Step(**{**vars(step), "target": torch.matmul})
-    if alpha != 1 and isinstance(a, Shadow) and isinstance(b, Tensor):
+    if alpha != 1 and isinstance(b, Tensor):
         b = b * alpha
-    return add_bias(step, product(plain, scaled, b), None if beta == 0 else bias, 0)
+    elif alpha != 1:
+        # Weights that are scaled add up to one no longer.
+        a = Shadow(a.d, a.c * alpha, a.slack * abs(alpha)) if isinstance(a, Shadow) else a * alpha
+    return add_bias(step, product(plain, a, b), None if beta == 0 else bias, 0)
 
 
 def contract(step: Step, a: Shadow, b: Shadow) -> Shadow:

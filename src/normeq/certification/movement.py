@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -82,8 +83,8 @@ def cast(step: Step, x: Shadow, *args: Any, **kwargs: Any) -> Shadow:
     """Another number format keeps the law, unless it rounds to whole numbers."""
     if step.dtype.is_floating_point:
         return replace(x, slack=x.slack.hypot(step.eps * x.c))
-    ignore_gain(step, x, "rounds to whole numbers", FLOATING)
-    return ignore_offset(step, x, "rounds to whole numbers", FLOATING)
+    ratios = ignore_gain(step, x, "rounds to whole numbers", FLOATING)
+    return ignore_offset(step, ratios, "rounds to whole numbers", FLOATING)
 
 
 @law("index", "gather", "take_along_dim", "take", many=True)
@@ -107,10 +108,12 @@ def pad(step: Step, x: Shadow, pads: Sequence[int], *rest: Any) -> Shadow:
         padded: Shadow = step.run_planes((x, pads, *rest), {})
         return padded
     value = float(next((r for r in reversed(rest) if isinstance(r, int | float)), 0.0))
-    d = torch.constant_pad_nd(x.d, list(pads), ANY)
+    timeless = value == 0 or math.isinf(value)
+    d = torch.constant_pad_nd(x.d, list(pads), ANY if timeless else 0.0)
     c, slack = (torch.constant_pad_nd(plane, list(pads)) for plane in (x.c, x.slack))
-    if value != 0 and not torch.tensor(value).isinf() and (x.d != 0).any():
+    if not timeless and ((x.d != 0) & (x.d != ANY)).any():
         step.blame("scale", f"it pads with the fixed value {value:g}.", COPY_PADDING)
+        d = replicate(x.d, pads)
     copied, roomy = replicate(x.c, pads), replicate(x.slack, pads)
     if not near(c, copied, roomy).all():
         step.blame(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -128,8 +129,8 @@ def _scaled(step: Step, x: Shadow, factor: Tensor) -> Shadow:
 
 @law("neg")
 def negate(step: Step, x: Shadow) -> Shadow:
-    """Change the coefficient's sign."""
-    return x.with_c(-x.c)
+    """Change the coefficient's sign; weights that added up to one do so no longer."""
+    return Shadow(x.d, -x.c, x.slack)
 
 
 @law("relu", "relu_", "relu6", "hardtanh", "clamp", "clamp_min", "clamp_max", "threshold",
@@ -174,11 +175,12 @@ _POWERS = {"square": 2.0, "sqrt": 0.5, "rsqrt": -0.5, "reciprocal": -1.0}
 def power(step: Step, x: Any, exponent: Any = None) -> Shadow:
     """Powers multiply the degree, where the offset does not matter."""
     number = _POWERS.get(step.operation, exponent)
-    if not isinstance(x, Shadow) or not isinstance(number, int | float):
+    if not (isinstance(x, Shadow) and isinstance(number, int | float) and math.isfinite(number)):
         bent: Shadow = curve(step, x, exponent)
         return bent
     out = ignore_offset(step, x, "raises to a power", WEIGHTED)
-    return replace(out, d=torch.where(out.d == ANY, ANY, out.d * number))
+    d = torch.where(out.d == ANY, ANY, out.d * number) if number else torch.zeros_like(out.d)
+    return replace(out, d=d)  # 0**0 = 1 does not scale
 
 
 #: Curves that are used as activations; the others squash into weights without a scale.
@@ -194,8 +196,8 @@ def curve(step: Step, *args: Any, **kwargs: Any) -> Shadow:
     activation = step.operation in _ACTIVATIONS
     slack = step.eps
     for shadow in shadows_in([args, kwargs]):
-        ignore_gain(step, shadow, "bends", HOMOGENEOUS if activation else RATIOS)
-        out = ignore_offset(step, shadow, "bends", SORT if activation else RATIOS)
+        ratios = ignore_gain(step, shadow, "bends", HOMOGENEOUS if activation else RATIOS)
+        out = ignore_offset(step, ratios, "bends", SORT if activation else RATIOS)
         slack += float(out.slack.max())
     if activation:
         return out

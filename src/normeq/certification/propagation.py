@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -132,24 +133,26 @@ def _call(
     args: Any = torch.fx.node.map_arg(node.args, lambda n: values[n.name])
     kwargs = dict(torch.fx.node.map_arg(node.kwargs, lambda n: values[n.name]))
     if target is operator.getitem:
-        return args[0][args[1]]
+        return args[0] if isinstance(args[0], Shadow) else args[0][args[1]]
     operation = _name(target)
     sources = list(shadows_in([args, kwargs]))
-    if operation in _SHAPE_ONLY and sources:
-        return _known(target(torch.empty(sources[0].shape), *args[1:]))
     if operation.startswith("_assert"):
         return None
     if operation.startswith("sym_") and sources:  # a number taken out of a tensor
         return sources[0]
     if operation in _RANDOM or (operation in ("normal", "bernoulli") and not sources):
         return uniform(_meta(node)[0][0], 0.0, 0.0)
-    if not sources:
-        return _constant(node, args, kwargs)
     shapes, dtype = _meta(node)
+    if operation in _SHAPE_ONLY and len(sources) == 1 and args[0] is sources[0]:
+        args, sources = (torch.empty(args[0].shape), *args[1:]), []
+        kwargs |= {"dtype": dtype, "device": torch.device("cpu")}
+    if not sources:
+        with suppress(Exception):  # what cannot be computed stays unknown
+            return _constant(target, args, kwargs)
     if dtype.is_floating_point:
         eps = max(eps, torch.finfo(dtype).eps)
     step = Step(operation, _path(node), target, shapes, dtype, eps, order)
-    result = _judge(step, args, kwargs)
+    result = _judge(step, args, kwargs) if sources else _unknown(step, PROPERTIES)
     result = _remember(step, sources, result)
     first = result if isinstance(result, Shadow) else result[0]
     inputs = [n.name for n in node.all_input_nodes if any(shadows_in(values[n.name]))]
@@ -167,23 +170,27 @@ def _judge(step: Step, args: Any, kwargs: Any) -> Any:
     if known is not None:
         try:
             return known(step, *args, **kwargs)
-        except (TypeError, ValueError, IndexError, RuntimeError):
-            # A way of calling the operation that its law does not foresee.
+        except Exception:  # a way of calling the operation that its law does not foresee
             step.blamed.clear()
             step.suspected.clear()
     sources = list(shadows_in([args, kwargs]))
     scales = any(bool(((s.d != 0) & (s.d != ANY)).any()) for s in sources)
     moves = any(bool(s.moves.any()) for s in sources)
-    for which, matters in (("scale", scales), ("shift", moves)):
-        if matters:
-            step.blame(
-                which,  # type: ignore[arg-type]
-                f"nothing is known about {step.operation} called in this way.",
-                "a supported operation in its place, or normeq.normalized around the network",
-                unknown=True,
-            )
+    matters: dict[Property, bool] = {"scale": scales, "shift": moves}
+    return _unknown(step, [which for which in PROPERTIES if matters[which]])
+
+
+def _unknown(step: Step, lost: Sequence[Property]) -> Any:
+    """Report that an operation may break these properties, and what is left of its outputs."""
+    for which in lost:
+        step.blame(
+            which,
+            f"nothing is known about {step.operation} called in this way.",
+            "a supported operation in its place, or normeq.normalized around the network",
+            unknown=True,
+        )
     # What follows is judged as if nothing came out of it that could break a law.
-    degree = ANY if scales else 0.0
+    degree = ANY if "scale" in lost else 0.0
     outputs = [step.output(degree, 0.0, index) for index in range(len(step.shapes))]
     return outputs if len(outputs) > 1 else outputs[0]
 
@@ -221,14 +228,14 @@ def _settle(shadow: Shadow, histories: dict[Property, History]) -> Shadow:
     return replace(shadow, c=c, slack=slack, scale=scale, shift=shift)
 
 
-def _constant(node: torch.fx.Node, args: Any, kwargs: dict[str, Any]) -> Any:
+def _constant(target: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     """Compute what does not depend on the image."""
-    assert callable(node.target)
+    kwargs = dict(kwargs)
     if "dtype" in kwargs and kwargs["dtype"] is not None and kwargs["dtype"].is_floating_point:
         kwargs["dtype"] = torch.float64
     if "device" in kwargs:
         kwargs["device"] = torch.device("cpu")
-    result = node.target(*args, **kwargs)
+    result = target(*args, **kwargs)
     if isinstance(result, Tensor):
         return _known(result)
     if isinstance(result, list | tuple):
@@ -238,7 +245,7 @@ def _constant(node: torch.fx.Node, args: Any, kwargs: dict[str, Any]) -> Any:
 
 def _meta(node: torch.fx.Node) -> tuple[list[tuple[int, ...]], torch.dtype]:
     """Return the shapes of a node's outputs and the number format of the first."""
-    value = node.meta["val"]
+    value = node.meta.get("val")
     parts = list(value) if isinstance(value, list | tuple) else [value]
     tensors = [part for part in parts if isinstance(part, Tensor)]
     if not tensors:  # a number taken out of a tensor

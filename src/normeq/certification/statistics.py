@@ -118,10 +118,12 @@ def spread(step: Step, x: Shadow, *args: Any, **kwargs: Any) -> Any:
 
 @law("linalg_vector_norm", "norm", "frobenius_norm")
 def vector_norm(step: Step, x: Shadow, order: Any = 2, dim: Any = None, *_: Any, **__: Any) -> Any:
-    """Take a norm, which scales with its input and must not see the offset."""
+    """Take a norm, which scales with its input (order 0 counts) and must not see the offset."""
     out = ignore_offset(step, x, "takes the norm of", WEIGHTED)
     dims = _listed(dim, x.c.ndim)
     common = alike(step, out.with_c(out.c * 0), dims, "takes the norm of")
+    if order == 0:
+        common = replace(common, d=torch.zeros_like(common.d))
     return common.map(lambda plane: plane.reshape(tuple(step.shapes[0])))
 
 
@@ -155,9 +157,9 @@ def _groups(shape: torch.Size, dim: int) -> Weights:
 @law("logsumexp")
 def logsumexp(step: Step, x: Shadow, dim: Any, *_: Any) -> Shadow:
     """Let a common offset pass, but no gain."""
-    ignore_gain(step, x, "takes the logarithm of a sum of exponentials of", RATIOS)
+    does = "takes the logarithm of a sum of exponentials of"
     dims = [dim] if isinstance(dim, int) else dim
-    common = alike(step, x, dims, "takes the logarithm of a sum of exponentials of", RATIOS)
+    common = alike(step, ignore_gain(step, x, does, RATIOS), dims, does, RATIOS)
     return common.map(lambda plane: plane.reshape(tuple(step.shapes[0])))
 
 

@@ -16,7 +16,8 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
+from torch.utils._pytree import tree_leaves
 
 
 class Untraceable(Exception):
@@ -30,9 +31,18 @@ def trace(module: nn.Module, args: Sequence[Any]) -> torch.export.ExportedProgra
             warnings.simplefilter("ignore")
             program = torch.export.export(module, tuple(args), strict=False)
             functional: torch.export.ExportedProgram = program.run_decompositions(_decompositions())
-            return functional
     except Exception as error:  # whatever the tracer or the network's own code stumbles over
         raise Untraceable(_first_sentence(error)) from error
+    _refuse_free_shapes(functional)
+    return functional
+
+
+def _refuse_free_shapes(program: torch.export.ExportedProgram) -> None:
+    """Refuse shapes that depend on the image's values, such as those of ``x[x > 0]``."""
+    for node in program.graph.nodes:
+        for value in tree_leaves(node.meta.get("val")):
+            if isinstance(value, Tensor) and any(not isinstance(n, int) for n in value.shape):
+                raise Untraceable(f"the shape of {node.name} depends on the image's values")
 
 
 @contextmanager

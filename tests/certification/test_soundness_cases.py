@@ -1,0 +1,119 @@
+"""Small networks that once were proven wrongly, or that no certificate could be made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from classic_networks import Of
+from soundness import assert_sound, measure
+from torch import Tensor, nn
+from torch.nn import functional
+
+from normeq.certification import Status, certify
+
+
+def ratios(x: Tensor) -> Tensor:
+    return (x - x.mean()) / (x - x.mean()).abs().mean()
+
+
+def attention(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Weights that add up to one, and values that follow the offset."""
+    return ratios(x).flatten(2).softmax(-1), x.flatten(2).mT
+
+
+def halved_product(x: Tensor) -> Tensor:
+    weights, values = attention(x)
+    return torch.baddbmm(torch.zeros(1, 1, 1), weights, values, beta=0, alpha=0.5)
+
+
+def halved_product_of_values_first(x: Tensor) -> Tensor:
+    weights, values = attention(x)
+    return torch.baddbmm(torch.zeros(1, 1, 1), values.mT, weights.mT, beta=0, alpha=0.5)
+
+
+WRONG: dict[str, tuple[str, Callable[[Tensor], Tensor]]] = {
+    "negated weights": ("shift", lambda x: -attention(x)[0] @ attention(x)[1]),
+    "scaled product": ("shift", halved_product),
+    "scaled product, weights last": ("shift", halved_product_of_values_first),
+    "count": ("scale", lambda x: x + torch.linalg.vector_norm(x - x.mean(), 0)),
+    "padding with one": (
+        "scale",
+        lambda x: x + functional.pad(ratios(x), (1, 0), value=1.0)[..., :1],
+    ),
+    "curve at zero": ("scale", lambda x: x + functional.softplus(x * 0)),
+    "log-sum-exp of zeros": ("scale", lambda x: x + torch.logsumexp(x * 0, -1, keepdim=True)),
+    "zero to the power of zero": ("scale", lambda x: x + (x * 0) ** 0),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_measured_broken_is_not_proven(name: str) -> None:
+    which, function = WRONG[name]
+    net = Of(lambda _, x: function(x))
+    image = torch.rand(1, 1, 4, 5)
+    assert measure(net, image)[which] > 1e-2
+    certificate = certify(net, image)
+    assert getattr(certificate, which) is Status.BROKEN, certificate.table()
+
+
+def test_a_mask_made_like_the_image_is_a_mask() -> None:
+    def masked(_: nn.Module, x: Tensor) -> Tensor:
+        mask = torch.zeros_like(x, dtype=torch.bool)
+        return torch.where(~mask, x, 0.0)
+
+    image = torch.rand(1, 1, 4, 5)
+    certificate = certify(Of(masked), image)
+    assert certificate.norm is Status.PROVEN, certificate.table()
+    assert_sound(Of(masked), certificate, image.double())
+
+
+def test_a_plane_filled_with_a_number_of_the_image_is_unknown() -> None:
+    net = Of(lambda _, x: x - torch.full_like(x, x.mean().item()))
+    certificate = certify(net, torch.rand(1, 1, 4, 5))
+    assert certificate.norm is Status.UNKNOWN, certificate.table()
+    assert {culprit.operation for culprit in certificate.culprits} == {"full_like"}
+
+
+def test_shapes_that_depend_on_the_image_are_unknown() -> None:
+    certificate = certify(Of(lambda _, x: x - x[x > 0].mean()), torch.rand(1, 1, 4, 5))
+    assert certificate.norm is Status.UNKNOWN, certificate.table()
+    assert "depends on the image's values" in certificate.culprits[0].reason
+
+
+@torch.library.custom_op("normeq_tests::uncomputable", mutates_args=())
+def uncomputable(x: Tensor) -> Tensor:
+    raise NotImplementedError("only its shape is known")
+
+
+@uncomputable.register_fake
+def _(x: Tensor) -> Tensor:
+    return torch.empty_like(x)
+
+
+def test_a_constant_that_cannot_be_computed_is_unknown() -> None:
+    net = Of(lambda net, x: x + uncomputable(net.layer.weight), layer=nn.Conv2d(1, 1, 1))
+    certificate = certify(net, torch.rand(1, 1, 4, 5))
+    assert certificate.norm is Status.UNKNOWN, certificate.table()
+    assert "uncomputable" in {culprit.operation for culprit in certificate.culprits}
+
+
+class AddLevels(nn.Module):
+    def forward(self, x: Tensor, levels: list[Tensor]) -> Tensor:
+        return x + levels[0] - levels[1]
+
+
+def test_noise_levels_may_be_nested() -> None:
+    image = torch.rand(1, 1, 4, 5)
+    assert certify(AddLevels(), [image, [torch.ones(1), 0.5]]).norm is Status.PROVEN
+
+
+class AddLevel(nn.Module):
+    def forward(self, x: Tensor, level: Tensor) -> Tensor:
+        return x + level
+
+
+@pytest.mark.parametrize("level", [2, 2.0])
+def test_whole_numbers_stand_for_noise_levels(level: float) -> None:
+    assert certify(AddLevel(), [torch.rand(1, 1, 4, 5), level]).norm is Status.PROVEN
