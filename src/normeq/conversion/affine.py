@@ -13,9 +13,10 @@ from torch.nn.modules.conv import _ConvNd
 
 from normeq.certification.propagation import Run
 from normeq.conversion.attention import equivariant_from
-from normeq.conversion.batch_norm import fold_batch_norms
+from normeq.conversion.batch_norm import LINEAR, fold_batch_norms
 from normeq.conversion.editor import (
     ADDITIONS,
+    AVERAGE_POOLS,
     DROPOUTS,
     KINKED_CALLS,
     KINKED_LAYERS,
@@ -23,8 +24,10 @@ from normeq.conversion.editor import (
     SMOOTH_CALLS,
     SMOOTH_LAYERS,
     SUBTRACTIONS,
+    TANHS,
     Editor,
     Part,
+    name_of,
 )
 from normeq.conversion.homogeneous import drop_bias
 from normeq.nn import (
@@ -39,8 +42,7 @@ from normeq.nn import (
 from normeq.nn.padding import COPY_MODES
 
 _ACTIVATION_LAYERS = (*SMOOTH_LAYERS, *KINKED_LAYERS, nn.Tanh)
-_ACTIVATION_CALLS = (*SMOOTH_CALLS, *KINKED_CALLS, torch.tanh, F.tanh, "tanh")
-_AVERAGE_POOLS = (F.avg_pool1d, F.avg_pool2d, F.avg_pool3d)
+_ACTIVATION_CALLS = (*SMOOTH_CALLS, *KINKED_CALLS, *TANHS)
 
 
 def make_affine(editor: Editor, outcome: Run | None) -> None:
@@ -75,8 +77,8 @@ def _convert_layer(editor: Editor, path: str, layer: nn.Module, still: Tensor | 
     """Exchange a layer for its counterpart; those without one are left for the certificate."""
     free = 0
     if still is not None and still.any():
-        if still.all():  # nothing here follows the offset: any kernel will do
-            drop_bias(editor, path, layer)
+        if still.all() and isinstance(layer, LINEAR):
+            drop_bias(editor, path, layer)  # nothing here follows the offset: any kernel will do
             return
         free = int(still.flip(0).cumprod(0).sum())
     if hasattr(layer, "parametrizations"):
@@ -87,9 +89,10 @@ def _convert_layer(editor: Editor, path: str, layer: nn.Module, still: Tensor | 
         editor.replace(path, layer, SortPool())
     elif isinstance(layer, tuple(DROPOUTS.values())):
         editor.replace(path, layer, nn.Identity())
-    elif isinstance(layer, nn.AvgPool1d | nn.AvgPool2d | nn.AvgPool3d) and layer.count_include_pad:
-        layer.count_include_pad = False
-        editor.note(path, f"{type(layer).__name__} with its padding", "without")
+    elif isinstance(layer, nn.AvgPool1d | nn.AvgPool2d | nn.AvgPool3d):
+        if layer.count_include_pad and _is_padded(layer.padding):
+            layer.count_include_pad = False
+            editor.note(path, f"{type(layer).__name__} with its padding", "without")
     elif isinstance(layer, nn.ZeroPad2d | nn.ConstantPad2d):
         editor.replace(path, layer, nn.ReplicationPad2d(layer.padding))
     elif isinstance(layer, nn.MultiheadAttention):
@@ -99,7 +102,8 @@ def _convert_layer(editor: Editor, path: str, layer: nn.Module, still: Tensor | 
     elif isinstance(layer, nn.Linear | _ConvNd):
         linear = _affine_linear(layer, free)
         if linear is not None:
-            editor.replace(path, layer, linear.to(layer.weight))
+            now = f"affine {name_of(layer)}" if linear is layer else name_of(linear)
+            editor.replace(path, layer, linear.to(layer.weight), now)
 
 
 def _affine_linear(layer: nn.Linear | _ConvNd, free: int) -> nn.Module | None:
@@ -174,32 +178,45 @@ def _convert_call(part: Part, node: fx.Node) -> None:
         source = node.args[0]
         assert isinstance(source, fx.Node)
         part.drop(node, source, "none")
-    elif part.calls(node, (F.pad,)) and _pads_with_a_number(node):
-        node.args, node.kwargs = (node.args[0], _pads(node)), {}
+    elif part.calls(node, (F.pad,)) and _argument(node, 2, "mode", "constant") == "constant":
+        node.args, node.kwargs = (node.args[0], _argument(node, 1, "pad")), {}
         part.retarget(node, F.pad, "pad(mode='replicate')", mode="replicate")
-    elif part.calls(node, _AVERAGE_POOLS) and len(node.args) < 6:
+    elif part.calls(node, AVERAGE_POOLS) and _counts_padding(node):
+        node.args = node.args[:5]
         part.retarget(node, node.target, "without its padding", count_include_pad=False)  # type: ignore[arg-type]
     elif part.calls(node, (F.scaled_dot_product_attention,)):
         part.retarget(node, equivariant_attention, "equivariant_attention()")
 
 
-def _pads(node: fx.Node) -> Any:
-    return node.args[1] if len(node.args) > 1 else node.kwargs["pad"]
+def _argument(node: fx.Node, position: int, name: str, default: Any = None) -> Any:
+    """Return an argument of a call, by position or by name."""
+    return node.args[position] if len(node.args) > position else node.kwargs.get(name, default)
 
 
-def _pads_with_a_number(node: fx.Node) -> bool:
-    mode = node.args[2] if len(node.args) > 2 else node.kwargs.get("mode", "constant")
-    return mode == "constant"
+def _counts_padding(node: fx.Node) -> bool:
+    """Whether an average pool divides by the size of its window, padding included."""
+    return (
+        _argument(node, 5, "count_include_pad", True) is not False
+        and _argument(node, 6, "divisor_override") is None
+        and _is_padded(_argument(node, 3, "padding", 0))
+    )
+
+
+def _is_padded(padding: Any) -> bool:
+    return any(padding) if isinstance(padding, tuple | list) else padding != 0
 
 
 def _join(part: Part, node: fx.Node, sign: int) -> None:
     """Turn an addition into an affine residual with the same proportions."""
+    alpha = node.kwargs.get("alpha", 1)
+    if not isinstance(alpha, int | float):
+        return  # known only when the network runs
     (a, weight_a), (b, weight_b) = (_without_factor(part, value) for value in node.args[:2])
+    weight_b *= sign * alpha
     residual = AffineResidual()
     with torch.no_grad():
         # y - n(y) becomes 2·y - n(y): what was noise is now noise on the image.
-        proportion = weight_b / (weight_a + weight_b) if sign > 0 else -weight_b
-        residual.t.fill_(proportion)
+        residual.t.fill_(weight_b / (weight_a + weight_b) if weight_b > 0 else weight_b)
     part.call_instead(node, residual, (a, b), "AffineResidual")
 
 

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import copy
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
 
 from normeq.certification import Certificate, Status
-from normeq.certification.api import Example, arguments, certify, send
+from normeq.certification.api import Example, arguments, certify, refuse_unfit, send
 from normeq.conversion.affine import make_affine
 from normeq.conversion.editor import Editor
 from normeq.conversion.homogeneous import make_homogeneous
 from normeq.conversion.report import Report
-from normeq.conversion.residual import OnDifferences, keeps_shape
+from normeq.conversion.residual import OnDifferences, refuse_misfit
 from normeq.errors import UsageError
+from normeq.models.network import equivariance_of
+from normeq.models.vocabulary import Variant
 from normeq.nn import Normalized
 
 Target = Literal["scale-equiv", "norm-equiv", "norm-equiv-residual", "norm-equiv-wrapped"]
@@ -41,7 +43,7 @@ def convert(
         to be trained again. ``"norm-equiv-residual"``: the scale-equivariant twin on differences
         from the local mean, which is added at the end; close to the original.
         ``"norm-equiv-wrapped"``: the network as it is, on images normalised by their mean and
-        standard deviation.
+        standard deviation; it must be one of an image, or of an image and a noise level.
     example
         An image batch, or the network's arguments, as for `normeq.certify`.
 
@@ -64,20 +66,19 @@ def convert(
     if to not in TARGETS:
         raise UsageError(f"{to!r} is no variant to convert to: use one of {', '.join(TARGETS)}.")
     args = _filled(arguments(module, example))
+    reference = copy.deepcopy(module).eval()
+    refuse_unfit(reference, args)
     editor = Editor(module, args)
     if to == "norm-equiv-wrapped":
         editor.wrap(Normalized(editor.root, "mean-std"))
     elif to == "norm-equiv":
         make_affine(editor, send(module, args))
+        _relabel(editor, "norm-equiv")
     else:
         make_homogeneous(editor)
+        _relabel(editor, "scale-equiv")
         if to == "norm-equiv-residual":
-            if not keeps_shape(copy.deepcopy(module).eval(), args):
-                raise UsageError(
-                    f"the output of {type(module).__name__} has not the shape of its input, to "
-                    "which the residual form adds: convert it to 'norm-equiv' or "
-                    "'norm-equiv-wrapped'."
-                )
+            refuse_misfit(reference, args)
             editor.wrap(OnDifferences(editor.root))
     twin = editor.root
     certificate = certify(copy.deepcopy(twin).eval(), args)
@@ -99,6 +100,15 @@ def _filled(args: list[object]) -> list[object]:
     return args
 
 
+def _relabel(editor: Editor, variant: Variant) -> None:
+    """Let a changed network of the registry say what it is now: nothing `create` can build."""
+    net: Any = editor.root
+    if editor.changes and hasattr(net, "config") and hasattr(net, "equivariance"):
+        net.config = {}
+        net.variant = variant
+        net.equivariance = equivariance_of(variant)
+
+
 def _refuse(module: nn.Module, to: Target, certificate: Certificate) -> None:
     """Refuse a network of which some operations have no counterpart, naming them."""
     status = certificate.scale if to == "scale-equiv" else certificate.norm
@@ -110,8 +120,8 @@ def _refuse(module: nn.Module, to: Target, certificate: Certificate) -> None:
     listed = "; ".join(list(names)[:6]) + ("; ..." if len(names) > 6 else "")
     raise UsageError(
         f"{type(module).__name__} cannot be made {to}, because there is no counterpart for: "
-        f"{listed}. Convert it to 'norm-equiv-wrapped', which takes any network, or change these "
-        f"({left[0].reason} Mend: {left[0].mend})."
+        f"{listed}. Convert it to 'norm-equiv-wrapped', which takes any network of an image, or of "
+        f"an image and a noise level, or change these ({left[0].reason} Mend: {left[0].mend})."
     )
 
 

@@ -9,7 +9,7 @@ from torch import Tensor, fx, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.conv import _ConvTransposeNd
 
-from normeq.conversion.editor import Editor
+from normeq.conversion.editor import Editor, name_of
 
 LINEAR = (nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.Linear, _ConvTransposeNd)
 
@@ -50,11 +50,13 @@ def fold_batch_norms(editor: Editor) -> None:
             layer = part.layer(before)
             if not _has_statistics(norm) or not isinstance(layer, LINEAR):
                 continue
+            if "weight" not in layer._parameters:
+                continue  # computed from others (weight norm, constraints): it cannot be scaled
             alone = len(before.users) == 1 if before is not None else False
             if alone and uses[layer] == uses[norm] == 1:
                 _scale(layer, gain_of(norm))
                 path = f"{part.path}.{node.target}".lstrip(".")
-                editor.replace(path, norm, nn.Identity(), f"folded into {type(layer).__name__}")
+                editor.replace(path, norm, nn.Identity(), f"folded into {name_of(layer)}")
 
 
 def _uses(editor: Editor) -> dict[nn.Module, int]:

@@ -41,6 +41,17 @@ DROPOUTS: dict[Any, type[nn.Module]] = {
     F.alpha_dropout: nn.AlphaDropout,
 }
 
+TANHS = (torch.tanh, F.tanh, "tanh")
+AVERAGE_POOLS = (F.avg_pool1d, F.avg_pool2d, F.avg_pool3d)
+#: Calls whose arguments start with ``input`` and, if they take two tensors, ``other``.
+_INPUT_FIRST = {*ADDITIONS, *SUBTRACTIONS, *PRODUCTS, *SMOOTH_CALLS, *KINKED_CALLS, *DROPOUTS,
+                *TANHS, *AVERAGE_POOLS, F.pad}  # fmt: skip
+
+
+def name_of(layer: nn.Module) -> str:
+    """Return the name of a layer's class, without what torch puts before parametrized ones."""
+    return type(layer).__name__.removeprefix("Parametrized")
+
 
 class Part:
     """The forward pass of one module, as a graph of calls to its children and of operations."""
@@ -151,7 +162,7 @@ class Editor:
             for name, child in parent._modules.items():
                 if child is old:
                     parent._modules[name] = new
-        self.note(path, type(old).__name__, now or type(new).__name__.removeprefix("Parametrized"))
+        self.note(path, name_of(old), now or name_of(new))
 
     def wrap(self, wrapper: nn.Module) -> None:
         """Put a network around the whole."""
@@ -258,7 +269,17 @@ def _trace_as(module: nn.Module, training: bool, fixed: dict[str, Any] | None) -
         module.training = before
     for node in graph.nodes:
         node.type = None  # annotations may be mere strings, with which a twin could not be pickled
+        if node.op in ("call_function", "call_method") and node.target in _INPUT_FIRST:
+            _tensors_first(node)
         if node.op == "call_function" and node.target in DROPOUTS:
             node.args = node.args[:2]
             node.kwargs = {name: value for name, value in node.kwargs.items() if name == "p"}
     return graph
+
+
+def _tensors_first(node: fx.Node) -> None:
+    """Pass the tensors of a call by position, however they were passed."""
+    given = [name for name in ("input", "other") if name in node.kwargs]
+    tensors = [node.kwargs[name] for name in given]
+    node.args = (*node.args, *tensors)
+    node.kwargs = {name: value for name, value in node.kwargs.items() if name not in given}

@@ -26,7 +26,7 @@ class Report:
     to
         The variant converted to.
     changes
-        Every change, in the network's order.
+        Every change, in the order they were made.
     parameters
         How many parameters there were before, and are now.
     moved

@@ -8,7 +8,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from normeq.errors import UsageError
 from normeq.nn import copy_pad
+
+#: How to average over windows, by the number of axes of a batch.
+_AVERAGES = {3: F.avg_pool1d, 4: F.avg_pool2d, 5: F.avg_pool3d}
 
 
 class OnDifferences(nn.Module):
@@ -41,9 +45,9 @@ class OnDifferences(nn.Module):
         self.radius = radius
 
     def forward(self, y: Tensor, *rest: Any, **options: Any) -> Tensor:
-        """Apply to images of shape ``(N, C, H, W)``."""
-        padded = copy_pad(y, (self.radius,) * 4)
-        mean = F.avg_pool2d(padded, 2 * self.radius + 1, 1)
+        """Apply to a batch of shape ``(N, C, *spatial)`` with one to three spatial axes."""
+        padded = copy_pad(y, (self.radius,) * 2 * (y.ndim - 2))
+        mean = _AVERAGES[y.ndim](padded, 2 * self.radius + 1, 1)
         out: Tensor = self.inner(y - mean, *rest, **options)
         return mean + out
 
@@ -52,7 +56,23 @@ class OnDifferences(nn.Module):
         return f"radius={self.radius}"
 
 
-def keeps_shape(module: nn.Module, args: list[Any]) -> bool:
+def refuse_misfit(module: nn.Module, args: list[Any]) -> None:
+    """Refuse a network that the residual form cannot go around."""
+    name, shape = type(module).__name__, tuple(args[0].shape)
+    if len(shape) not in _AVERAGES:
+        raise UsageError(
+            f"an input of shape {shape} has no local mean, on which the residual form rests: "
+            f"convert {name} to 'norm-equiv' or 'norm-equiv-wrapped', or pass an example of "
+            "shape (N, C, *spatial) with one to three spatial axes."
+        )
+    if not _keeps_shape(module, args):
+        raise UsageError(
+            f"the output of {name} has not the shape of its input, to which the residual form "
+            "adds: convert it to 'norm-equiv' or 'norm-equiv-wrapped'."
+        )
+
+
+def _keeps_shape(module: nn.Module, args: list[Any]) -> bool:
     """Whether a network's output has the shape of its first argument."""
     with torch.no_grad():
         out = module(*args)
