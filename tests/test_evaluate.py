@@ -120,7 +120,7 @@ def test_the_command_prints_a_table_json_and_csv_that_agree(photographs, tmp_pat
     [
         (["--sigma", "loud"], "--sigma 'loud' is not a list of numbers"),
         (["--noise", "salt"], "'salt' is not known"),
-        (["--csv", "absent/scores.csv"], "'absent/scores.csv' cannot be written"),
+        (["--csv", "absent/scores.csv"], "absent/scores.csv: cannot be written"),
     ],
 )
 def test_the_command_explains_what_it_cannot_do(photographs, options, sentence, monkeypatch):

@@ -1,10 +1,12 @@
+from itertools import product
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from normeq.errors import UsageError
-from normeq.tiling import align_up, spans, tiles
+from normeq.tiling import Tile, align_up, spans
 
 lengths = st.integers(1, 60)
 layout = {
@@ -20,9 +22,10 @@ def test_stitching_an_arange_image_gives_it_back(
 ) -> None:
     image = np.arange(height * width).reshape(height, width)
     stitched = np.full_like(image, -1)
-    for part in tiles((height, width), (tile, tile), halo, stride):
+    for rows, columns in product(*(spans(n, tile, halo, stride) for n in image.shape)):
+        part = Tile(rows, columns)
         assert (stitched[part.kept] == -1).all(), "a pixel belongs to one tile only"
-        stitched[part.kept] = image[part.read][part.crop]
+        stitched[part.kept] = image[rows.read, columns.read][part.crop]
     np.testing.assert_array_equal(stitched, image)
 
 

@@ -8,7 +8,6 @@ the network pads it as it pads the whole.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from normeq.errors import UsageError
@@ -57,11 +56,6 @@ class Tile:
     def kept(self) -> tuple[slice, slice]:
         """Where the result goes in the image."""
         return self.rows.kept, self.columns.kept
-
-    @property
-    def read(self) -> tuple[slice, slice]:
-        """What has to be read from the image."""
-        return self.rows.read, self.columns.read
 
     @property
     def crop(self) -> tuple[slice, slice]:
@@ -119,19 +113,3 @@ def widened(span: Span, margin: int, length: int) -> Span:
         max(0, span.read_start - margin),
         min(length, span.read_stop + margin),
     )
-
-
-def tiles(
-    shape: tuple[int, int], tile: tuple[int, int], halo: int = 0, stride: int = 1
-) -> Iterator[Tile]:
-    """Cut an image into tiles, row by row.
-
-    Examples
-    --------
-    >>> len(list(tiles((10, 7), (4, 4))))
-    6
-    """
-    columns = spans(shape[1], tile[1], halo, stride)
-    for rows in spans(shape[0], tile[0], halo, stride):
-        for column in columns:
-            yield Tile(rows, column)

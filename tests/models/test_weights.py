@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from support import EVERY_NETWORK, describe, tiny
 
 import normeq
 from normeq.errors import UsageError, WeightsError
+from normeq.models import Network
 
 
 @pytest.mark.parametrize("options", EVERY_NETWORK, ids=describe)
@@ -72,3 +74,13 @@ def test_only_registry_networks_are_saved(tmp_path: Path) -> None:
     net = normeq.models.UNet("norm-equiv", widths=(4,), blocks=1)
     with pytest.raises(UsageError, match=r"built by normeq\.create"):
         normeq.save(net, tmp_path / "net.safetensors", {})
+
+
+@pytest.mark.parametrize("quicker", [normeq.fold, normeq.nn.fuse])
+def test_what_could_not_be_loaded_again_is_not_saved(
+    quicker: Callable[[Network], Network], tmp_path: Path
+) -> None:
+    net = normeq.create("unet", widths=(4, 8), blocks=1)
+    with pytest.raises(UsageError, match="save the network it came from"):
+        normeq.save(quicker(net), tmp_path / "net.safetensors", {})
+    assert list(tmp_path.iterdir()) == []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from normeq.cli import app
 from normeq.equivariance import Deviation, Measurement
 from normeq.reproduce import equivariance_table
 from normeq.reproduce.equivariance_rows import Subject, subjects
-from normeq.reproduce.equivariance_table import Row, as_csv, as_text, draw, measure
+from normeq.reproduce.equivariance_table import Row, as_record, as_text, draw, measure
 
 SLOW = {"WNNM", "WNNM, group means kept"}
 PAPER = ["TV", "NLM", "NL-Ridge", "DCT", "BM3D", "WNNM"]
@@ -61,7 +60,7 @@ def test_layouts(rows: list[Row]) -> None:
     assert len(text) == 1 + len(rows)
     assert text[1].split() == ["sound", "✓", "1.0e-14", "✓", "1.0e-12", "✓", "✓", "yes"]
     assert text[3].endswith("no: unexplained")
-    table = list(csv.DictReader(as_csv(rows).splitlines()))
+    table = [as_record(row) for row in rows]
     assert table[1]["cause"] == "means are set aside"
     assert table[2]["scale"] == "no"
     assert table[0]["worst_offset"] == "-0.5"

@@ -31,9 +31,13 @@ def test_losses_are_means_and_balance_divides_by_the_level():
 
 @pytest.mark.parametrize("channels_last", ["true", "false"])
 @pytest.mark.parametrize("variant", ["norm-equiv", "norm-equiv-residual", "ordinary"])
-def test_a_restored_state_takes_the_very_same_steps(variant, channels_last):
+@pytest.mark.parametrize("optimizer", ["adam", "muon"])
+def test_a_restored_state_takes_the_very_same_steps(optimizer, variant, channels_last):
     recipe = short_recipe(
-        f"network.variant={variant}", f"optimization.channels_last={channels_last}"
+        f"network.variant={variant}",
+        f"optimization.channels_last={channels_last}",
+        f"optimization.optimizer={optimizer}",
+        "network.size.widths=[8,16]",
     )
     state = State(recipe, Accelerator())
     batches = [batch_of() for _ in range(6)]
@@ -50,9 +54,11 @@ def test_a_restored_state_takes_the_very_same_steps(variant, channels_last):
         assert torch.equal(tensor, theirs.tensors[name]), name
 
 
-def test_the_layout_in_memory_does_not_change_what_is_computed():
+@pytest.mark.parametrize("optimizer", ["adam", "muon"])
+def test_the_layout_in_memory_does_not_change_what_is_computed(optimizer):
+    common = DOUBLE, f"optimization.optimizer={optimizer}", "network.size.widths=[8,16]"
     states = [
-        State(short_recipe(f"optimization.channels_last={on}", DOUBLE), Accelerator())
+        State(short_recipe(f"optimization.channels_last={on}", *common), Accelerator())
         for on in ("true", "false")
     ]
     for batch in [batch_of() for _ in range(3)]:
@@ -113,6 +119,20 @@ def test_averaging_may_begin_late_and_end_early():
     early = State(without, Accelerator())
     early.restore(late.to_checkpoint())
     assert early.step == 1
+
+
+@pytest.mark.parametrize(("first", "second"), [("adam", "muon"), ("muon", "adam")])
+def test_another_optimiser_cannot_be_resumed(first, second):
+    one, other = (
+        State(
+            short_recipe(f"optimization.optimizer={name}", "network.size.widths=[8,16]"),
+            Accelerator(),
+        )
+        for name in (first, second)
+    )
+    one.update(batch_of())
+    with pytest.raises(UsageError, match=r"optimization\.optimizer"):
+        other.restore(one.to_checkpoint())
 
 
 def test_another_network_cannot_be_resumed():

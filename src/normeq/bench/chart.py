@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from normeq.bench.networks import Timing
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 # What the paper measured for its DRUNet on a CPU: norm-equiv over scale-equiv.
 PAPER = {"inference": 1.17, "training": 1.21}
@@ -20,7 +23,7 @@ _SHOWN = [
 ]
 
 
-def draw(timings: Sequence[Timing], path: str | os.PathLike[str]) -> None:
+def draw(timings: Sequence[Timing]) -> Figure:
     """Draw the ratio of each variant to scale-equiv: a panel a job, a group of bars a network."""
     from matplotlib.figure import Figure
 
@@ -47,7 +50,7 @@ def draw(timings: Sequence[Timing], path: str | os.PathLike[str]) -> None:
     panels[0].invert_yaxis()
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=8)
-    figure.savefig(path, dpi=130)
+    return figure
 
 
 def _best(timings: Iterable[Timing]) -> dict[str, float]:

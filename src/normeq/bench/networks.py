@@ -19,7 +19,10 @@ from normeq.nn import SortPool, fold, fuse
 Job = Literal["inference", "training"]
 Layout = Literal["contiguous", "channels_last"]
 NETWORKS = [name for name in names() if name != "vgg8b"]
-_LAYOUTS = {"contiguous": torch.contiguous_format, "channels_last": torch.channels_last}
+_LAYOUTS: dict[Layout, torch.memory_format] = {
+    "contiguous": torch.contiguous_format,
+    "channels_last": torch.channels_last,
+}
 _BASELINE = "scale-equiv"
 
 
@@ -58,8 +61,8 @@ class Timing:
     Attributes
     ----------
     ratio
-        Time over that of the scale-equiv network on the same path in its fastest layout. What is
-        as built is compared with the fast path.
+        Time over that of the scale-equiv network in its fastest layout, compiled where the case
+        is compiled, otherwise as built or on the fast path, whichever takes less.
     macs_per_pixel
         Multiply-adds of the forward pass for each pixel of the image.
     peak_share
@@ -81,20 +84,25 @@ class Timing:
 
 
 def cases(network: str, job: Job, compiled: bool = False) -> list[Case]:
-    """List what is measured for a network, the baseline first."""
-    layout: Layout = "channels_last" if job == "inference" else "contiguous"
-    other: Layout = "contiguous" if job == "inference" else "channels_last"
-    everything = [*(v for v in variants(network) if v != _BASELINE), "affine only", "sort only"]
-    listed = [Case(network, _BASELINE, job, layout=each) for each in (layout, other)]
-    listed += [Case(network, variant, job, layout=layout) for variant in everything]
-    listed.append(Case(network, "norm-equiv", job, layout=other))
-    listed += [
-        Case(network, variant, job, "as built", "contiguous")
-        for variant in (_BASELINE, "norm-equiv")
+    """List what is measured for a network: baseline and equivariant ones in both layouts."""
+    equivariant = [v for v in variants(network) if v not in ("ordinary", _BASELINE)]
+    usual: Layout = "channels_last" if job == "inference" else "contiguous"
+    listed = [
+        Case(network, variant, job, layout=layout)
+        for variant in (_BASELINE, *equivariant)
+        for layout in _LAYOUTS
     ]
+    listed += [
+        Case(network, variant, job, layout=usual)
+        for variant in ("ordinary", "affine only", "sort only")
+    ]
+    both = (_BASELINE, "norm-equiv")
+    listed += [Case(network, variant, job, "as built", "contiguous") for variant in both]
     if compiled and job == "inference":
         listed += [
-            Case(network, variant, job, "compiled", layout) for variant in (_BASELINE, "norm-equiv")
+            Case(network, variant, job, "compiled", layout)
+            for variant in both
+            for layout in _LAYOUTS
         ]
     return listed
 
@@ -106,6 +114,7 @@ def measure(
     batch: int = 16,
     size: int = 128,
     rounds: int = 5,
+    seconds: float = 0,
     compiled: bool = False,
     progress: Callable[[str], None] = lambda _: None,
     **options: Any,
@@ -120,6 +129,8 @@ def measure(
         The input: so many gray images of so many pixels a side.
     rounds
         Each case runs once a round, after a warm-up.
+    seconds
+        Rounds go on until so much time has passed: small networks get more of them.
     progress
         Told what is running.
     **options
@@ -134,14 +145,7 @@ def measure(
     listed = cases(network, job, compiled)
     networks = [_build(case, options) for case in listed]
     runs = [_runner(net, x, job) for net in networks]
-    times: list[list[float]] = [[] for _ in runs]
-    for round_ in range(-1, rounds):  # the first one warms up
-        progress(
-            f"{network} {job}, {f'round {round_ + 1} of {rounds}' if round_ >= 0 else 'warm-up'}"
-        )
-        for run, taken in zip(runs, times, strict=True):
-            taken.append(_seconds(run))
-    times = [taken[1:] for taken in times]
+    times = _interleaved(runs, rounds, seconds, lambda text: progress(f"{network} {job}, {text}"))
     macs = multiply_adds(create(network, "scale-equiv", **options))
     passes = 1 if job == "inference" else 3  # gradients of kernels and of features cost one each
     peak = convolution_peak()
@@ -160,13 +164,34 @@ def measure(
     ]
 
 
+def _interleaved(
+    runs: Sequence[Callable[[], None]],
+    rounds: int,
+    seconds: float,
+    progress: Callable[[str], None],
+) -> list[list[float]]:
+    """Return the times of each run, one a round."""
+    progress("warm-up")
+    for run in runs:
+        run()
+    times: list[list[float]] = [[] for _ in runs]
+    start = time.monotonic()
+    done = 0
+    while done < rounds or time.monotonic() - start < seconds:
+        done += 1
+        progress(f"round {done}")
+        for run, taken in zip(runs, times, strict=True):
+            taken.append(_seconds(run))
+    return times
+
+
 def _baseline(case: Case, listed: Sequence[Case], times: Sequence[list[float]]) -> float:
-    """Return the time of the scale-equiv network on the same path, in its fastest layout."""
-    path = "compiled" if case.path == "compiled" else "fast"
+    """Return the time of the scale-equiv network at its fastest."""
+    compiled = case.path == "compiled"
     return min(
         statistics.median(taken)
         for other, taken in zip(listed, times, strict=True)
-        if other.variant == _BASELINE and other.path == path
+        if other.variant == _BASELINE and (other.path == "compiled") == compiled
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -28,7 +28,9 @@ def bench(
     compile_: Annotated[
         bool, typer.Option("--compile", help="Also through torch.compile; needs a C++ compiler.")
     ] = False,
-    rounds: Annotated[int, typer.Option(min=1, help="Runs of each case, interleaved.")] = 5,
+    rounds: Annotated[
+        int, typer.Option(min=1, help="Runs of each case, interleaved; fast networks get more.")
+    ] = 5,
     model: Annotated[
         str | None, typer.Option(help="Also time normeq denoise with this model, file to file.")
     ] = None,
@@ -39,12 +41,17 @@ def bench(
     """
     from normeq.bench import NETWORKS, denoise_parts, measure
     from normeq.errors import UsageError
+    from normeq.results import make_folder
 
     chosen = networks or NETWORKS
     unknown = [name for name in chosen if name not in NETWORKS]
     if unknown:
         raise UsageError(f"network {unknown[0]!r} is unknown: use one of {', '.join(NETWORKS)}.")
-    shape: dict[str, Any] = {"batch": 1, "size": 64} if quick else {"batch": 16, "size": 128}
+    if output is not None:
+        make_folder(output)
+    shape: dict[str, Any] = (
+        {"batch": 1, "size": 64} if quick else {"batch": 16, "size": 128, "seconds": 60}
+    )
     timings: list[Timing] = []
     for name in chosen:
         for job in ("inference", "training"):
@@ -56,12 +63,15 @@ def bench(
                 progress=lambda text: typer.echo(text, err=True),
                 **shape,
             )
-    parts = denoise_parts(model) if model else []
+            if output is not None:  # again and again: what is measured is not lost
+                _write(output, timings)
     typer.echo(_table(timings))
-    for part in parts:
-        typer.echo(f"{part.part:<10} {part.seconds_per_megapixel:8.3f} s a megapixel")
-    if output is not None:
-        _write(output, timings, parts)
+    if model is not None:
+        parts = denoise_parts(model)
+        for part in parts:
+            typer.echo(f"{part.part:<10} {part.seconds_per_megapixel:8.3f} s a megapixel")
+        if output is not None:
+            _write_csv(output / "denoise-time.csv", parts)
 
 
 def _table(timings: Iterable[Timing]) -> str:
@@ -77,37 +87,23 @@ def _table(timings: Iterable[Timing]) -> str:
     return "\n".join(lines)
 
 
-def _write(folder: Path, timings: list[Timing], parts: list[Part]) -> None:
-    """Write the measurements as CSV and, where matplotlib is installed, as a chart."""
-    from normeq.errors import FileError, UsageError
+def _write(folder: Path, timings: Sequence[Timing]) -> None:
+    """Write the measurements as CSV and as a chart."""
+    from normeq.bench.chart import draw
+    from normeq.results import save_figure
 
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        _write_csv(folder / "speed.csv", timings)
-        if parts:
-            _write_csv(folder / "denoise-time.csv", parts)
-    except OSError as error:
-        raise FileError(f"cannot write to {folder}: {error.strerror}.") from error
-    try:
-        from normeq.bench.chart import draw
-
-        draw(timings, folder / "speed.png")
-    except ModuleNotFoundError as error:
-        raise UsageError(
-            f"the chart needs the package {error.name}; install it with pip install normeq[train]."
-        ) from error
+    _write_csv(folder / "speed.csv", timings)
+    save_figure(folder / "speed.png", lambda: draw(timings))
 
 
-def _write_csv(path: Path, rows: list[Any]) -> None:
-    from csv import DictWriter
+def _write_csv(path: Path, rows: Sequence[Timing] | Sequence[Part]) -> None:
     from dataclasses import asdict
+
+    from normeq.results import write_csv
 
     def rounded(row: dict[str, Any]) -> dict[str, Any]:
         return {
             key: f"{value:.4g}" if isinstance(value, float) else value for key, value in row.items()
         }
 
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = DictWriter(file, list(asdict(rows[0])), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rounded(asdict(row)) for row in rows)
+    write_csv(path, [rounded(asdict(row)) for row in rows])

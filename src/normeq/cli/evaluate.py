@@ -38,6 +38,7 @@ def evaluate(
     from normeq.evaluate import SMALLEST, image_denoiser, means
     from normeq.evaluate import evaluate as measure
     from normeq.folders import read_folder
+    from normeq.results import write_csv
 
     levels = _levels(sigma)
     denoiser, channels = image_denoiser(model)
@@ -45,14 +46,14 @@ def evaluate(
     running = measure(denoiser, folder, levels, kind=noise, seed=seed)
     total = len(levels) * len(folder.images)
     scores = list(tqdm(running, total=total, unit="image", leave=False))
-    if csv is not None:
-        _write_csv(csv, model, scores)
     if as_json:
         rows = {"images": scores, "means": means(scores)}
         about = {"model": model, "noise": noise, "seed": seed}
         typer.echo(json.dumps(about | {k: [asdict(s) for s in v] for k, v in rows.items()}))
     else:
         typer.echo(_table([*scores, *means(scores)]))
+    if csv is not None:
+        write_csv(csv, [{"model": model, **asdict(score)} for score in scores])
 
 
 def _levels(text: str) -> list[float]:
@@ -62,21 +63,6 @@ def _levels(text: str) -> list[float]:
         return [float(part) for part in text.split(",")]
     except ValueError as error:
         raise UsageError(f"--sigma '{text}' is not a list of numbers such as 15,25,50.") from error
-
-
-def _write_csv(path: Path, model: str, scores: list[Score]) -> None:
-    from csv import DictWriter
-    from dataclasses import asdict
-
-    from normeq.errors import FileError
-
-    try:
-        with path.open("w", newline="", encoding="utf-8") as file:
-            writer = DictWriter(file, ["model", "image", "sigma", "psnr", "ssim"])
-            writer.writeheader()
-            writer.writerows({"model": model, **asdict(score)} for score in scores)
-    except OSError as error:
-        raise FileError(f"'{path}' cannot be written: {error.strerror}.") from error
 
 
 def _table(scores: list[Score]) -> str:

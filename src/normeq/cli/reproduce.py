@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from normeq.reproduce.outputs import Scale
+from normeq.reproduce.scale import Scale
 
 
 class Result(StrEnum):

@@ -8,6 +8,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from normeq.atomic import replacing
@@ -51,6 +52,13 @@ def save(net: Network | Wrapped, path: str | os.PathLike[str], card: dict[str, A
         "card": card,
     }
     tensors = {name: tensor.detach().contiguous() for name, tensor in net.state_dict().items()}
+    with torch.device("meta"):  # names only
+        expected = create(net.architecture, **net.config).state_dict()
+    if tensors.keys() != expected.keys():
+        raise UsageError(
+            "the network has other tensors than normeq.create gave it; if it was folded or fused, "
+            "save the network it came from."
+        )
     data = to_bytes(tensors, {"normeq": json.dumps(about, ensure_ascii=False)})
     with replacing(Path(path)) as temporary:
         temporary.write_bytes(data)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +13,8 @@ from numpy.typing import NDArray
 
 from normeq.equivariance import Measurement, equivariance_error
 from normeq.reproduce.equivariance_rows import Subject, subjects
-from normeq.reproduce.outputs import Scale, make_folder, save_figure, write_text
+from normeq.reproduce.scale import Scale
+from normeq.results import make_folder, save_figure, write_csv
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -27,10 +26,6 @@ TOLERANCE = 1e-6
 
 _SIGMA = 25 / 255
 _SIDES = {Scale.SMALL: 48, Scale.PAPER: 128}
-_COLUMNS = (
-    *("section", "denoiser", "scale_error", "shift_error", "worst_gain", "worst_offset"),
-    *("scale", "shift", "said_scale", "said_shift", "agrees", "cause"),
-)
 _SIGNS = {True: "✓", False: "✗"}
 _GREEN, _RED, _GREY = "#1a7f37", "#c62828", "#666666"
 
@@ -81,7 +76,7 @@ def reproduce(out: Path, scale: Scale = Scale.SMALL) -> None:
     make_folder(out)
     rows = list(tqdm(measure(_SIDES[scale]), total=len(subjects()), unit="row", leave=False))
     print(as_text(rows))
-    write_text(out / "equivariance-table.csv", as_csv(rows))
+    write_csv(out / "equivariance-table.csv", [as_record(row) for row in rows])
     save_figure(out / "equivariance-table.png", lambda: draw(rows))
 
 
@@ -102,25 +97,27 @@ def as_text(rows: list[Row]) -> str:
     return "\n".join(lines[1:])
 
 
-def as_csv(rows: list[Row]) -> str:
-    """Lay the table out for machines: errors in spreads of the image, the offset in its units."""
-    table = io.StringIO()
-    writer = csv.writer(table, lineterminator="\n")
-    writer.writerow(_COLUMNS)
-    for row in rows:
-        worst = row.measured.worst
-        writer.writerow(
-            [
-                row.subject.section,
-                row.subject.name,
-                *(f"{error:.1e}" for error in _errors(row)),
-                f"{worst['scale'].gain:g}",
-                f"{worst['shift'].offset:.3g}",
-                *("yes" if held else "no" for held in (*row.holds, *row.subject.said, row.agrees)),
-                row.note,
-            ]
+def as_record(row: Row) -> dict[str, str]:
+    """Lay a row out for machines: errors in spreads of the image, the offset in its units."""
+    worst = row.measured.worst
+    verdicts = {
+        name: "yes" if held else "no"
+        for name, held in zip(
+            ("scale", "shift", "said_scale", "said_shift", "agrees"),
+            (*row.holds, *row.subject.said, row.agrees),
+            strict=True,
         )
-    return table.getvalue()
+    }
+    return {
+        "section": row.subject.section,
+        "denoiser": row.subject.name,
+        "scale_error": f"{row.measured.scale:.1e}",
+        "shift_error": f"{row.measured.shift:.1e}",
+        "worst_gain": f"{worst['scale'].gain:g}",
+        "worst_offset": f"{worst['shift'].offset:.3g}",
+        **verdicts,
+        "cause": row.note,
+    }
 
 
 def draw(rows: list[Row]) -> Figure:

@@ -40,9 +40,7 @@ def _widened(weights: Tensor, like: Tensor, name: str) -> Tensor:
     if weights.shape == like.shape:
         return weights
     wider = torch.zeros_like(like)
-    if weights.dim() != like.dim() or weights.dim() < 2 or weights.shape[1] > like.shape[1]:
-        raise WeightsError(f"'{name}' has shape {tuple(weights.shape)}, not {tuple(like.shape)}.")
-    window = wider[:, : weights.shape[1]]
+    window = wider[:, : weights.shape[1]] if min(weights.dim(), like.dim()) > 1 else wider
     if window.shape != weights.shape:
         raise WeightsError(f"'{name}' has shape {tuple(weights.shape)}, not {tuple(like.shape)}.")
     window.copy_(weights)

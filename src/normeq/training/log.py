@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import csv
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
-from normeq.atomic import replacing
+from normeq.results import save_figure, write_csv
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
     from torch.utils.tensorboard import SummaryWriter
 
 Row = Mapping[str, float]
@@ -23,33 +24,40 @@ class Table:
 
     def __init__(self, path: Path, step: int) -> None:
         self._path = path
-        rows = [row for row in read_table(path) if row["step"] <= step] if step else []
-        path.unlink(missing_ok=True)
-        for row in rows:
-            self.add(row)
+        self._columns: list[str] = []
+        self._rewrite([row for row in read_table(path) if row["step"] <= step])
 
     def add(self, row: Row) -> None:
-        """Append a row; its keys are the columns."""
-        new = not self._path.exists()
+        """Append a row; columns that it is the first to have are empty in the rows before."""
+        if not set(row) <= set(self._columns):
+            self._rewrite([*read_table(self._path), row])
+            return
         with self._path.open("a", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, list(row))
-            if new:
-                writer.writeheader()
-            writer.writerow(row)
+            csv.DictWriter(file, self._columns, lineterminator="\n").writerow(row)
+
+    def _rewrite(self, rows: Sequence[Row]) -> None:
+        self._columns = list(dict.fromkeys(name for row in rows for name in row))
+        if not rows:
+            self._path.unlink(missing_ok=True)
+            return
+        write_csv(self._path, [{**dict.fromkeys(self._columns), **row} for row in rows])
 
 
 def read_table(path: Path) -> list[dict[str, float]]:
-    """Read a CSV file of numbers; an incomplete last row, left by a kill, is dropped."""
+    """Read a CSV file of numbers; an incomplete last row, left by a kill, is dropped.
+
+    Cells that are empty are not in their row.
+    """
     if not path.exists():
         return []
     rows = []
     with path.open(newline="", encoding="utf-8") as file:
         for texts in csv.DictReader(file):
             try:
-                numbers = {name: float(text) for name, text in texts.items()}
-            except (TypeError, ValueError):
+                numbers = {name: float(text) for name, text in texts.items() if text != ""}
+                rows.append({**numbers, "step": int(numbers["step"])})
+            except (TypeError, ValueError, KeyError):
                 break
-            rows.append({**numbers, "step": int(numbers["step"])})
     return rows
 
 
@@ -85,7 +93,7 @@ class Log:
         self._validation.add(row)
         self._write_board("validation", row)
         self._show(psnr=f"{row['psnr']:.2f}")
-        draw_curve(self._folder)
+        save_figure(self._folder / "curve.png", lambda: draw_curve(self._folder))
 
     def _write_board(self, tag: str, row: Row) -> None:
         for name, value in row.items():
@@ -102,8 +110,8 @@ class Log:
         self._board.close()
 
 
-def draw_curve(folder: Path) -> Path:
-    """Draw the loss and the validation PSNR of a run against its steps, as ``curve.png``."""
+def draw_curve(folder: Path) -> Figure:
+    """Draw the loss and the validation PSNR of a run against its steps."""
     from matplotlib.figure import Figure
 
     training = read_table(folder / "training.csv")
@@ -112,18 +120,15 @@ def draw_curve(folder: Path) -> Path:
     upper, lower = figure.subplots(2, 1, sharex=True)
     upper.semilogy([row["step"] for row in training], [row["loss"] for row in training], lw=0.8)
     upper.set_ylabel("training loss")
-    for name in [n for n in (validation[0] if validation else {}) if n.startswith("psnr")]:
+    for name in dict.fromkeys(n for row in validation for n in row if n.startswith("psnr")):
         style = {"lw": 2.0, "color": "black"} if name == "psnr" else {"lw": 0.8}
         label = "mean" if name == "psnr" else f"σ = {name.removeprefix('psnr_')}"
-        points = [row[name] for row in validation]
-        lower.plot([row["step"] for row in validation], points, marker=".", label=label, **style)
+        points = [(row["step"], row[name]) for row in validation if name in row]
+        lower.plot(*zip(*points, strict=True), marker=".", label=label, **style)
     if validation:
         lower.legend(loc="center left", bbox_to_anchor=(1, 0.5))
     lower.set_ylabel("validation PSNR (dB)")
     lower.set_xlabel("step")
     for axes in (upper, lower):
         axes.grid(alpha=0.3)
-    path = folder / "curve.png"
-    with replacing(path) as temporary:
-        figure.savefig(temporary, dpi=120, format="png")
-    return path
+    return figure

@@ -14,6 +14,7 @@ from normeq.errors import FileError, UsageError
 Positive = Annotated[float, Field(gt=0)]
 Count = Annotated[int, Field(ge=1)]
 CountOrNone = Annotated[int, Field(ge=0)]
+Share = Annotated[float, Field(ge=0, lt=1)]
 
 
 class _Section(BaseModel):
@@ -60,15 +61,18 @@ class Data(_Section):
 
 
 class Optimization(_Section):
-    """Adam, its learning rate from first step to last, and what surrounds it."""
+    """The optimiser, its learning rate from first step to last, and what surrounds it."""
 
     steps: Count
     batch: Count
     loss: Literal["l1", "mse"] = "mse"
     #: Divide each sample's loss by its noise level, so that every level weighs the same.
     balance: bool = False
+    #: "muon" steps kernels by Muon, and by Adam what is left.
+    optimizer: Literal["adam", "muon"] = "adam"
     learning_rate: Positive
-    betas: tuple[float, float] = (0.9, 0.999)
+    #: Adam's shares of the past in its running means of gradients and of their squares.
+    betas: tuple[Share, Share] = (0.9, 0.999)
     schedule: Literal["constant", "halve", "cosine"] = "constant"
     #: With "halve": steps between two halvings.
     halve_every: Count = 100_000

@@ -8,6 +8,7 @@ from typing import cast
 import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
+from torch.optim import Optimizer
 
 from normeq.compilation import compiled
 from normeq.errors import UsageError
@@ -16,6 +17,7 @@ from normeq.nn import fuse
 from normeq.training.checkpoint import Checkpoint
 from normeq.training.data import Batch
 from normeq.training.initial import initial_network
+from normeq.training.muon import Muon, is_matrix
 from normeq.training.recipe import Optimization, Recipe
 from normeq.training.schedule import ema_decay, learning_rate
 
@@ -48,12 +50,7 @@ class State:
         if settings.ema is not None:
             self.average = copy.deepcopy(self.network)
             self.average.requires_grad_(False)
-        self._optimizer = torch.optim.Adam(
-            self.network.parameters(),
-            lr=settings.learning_rate,
-            betas=settings.betas,
-            fused=True,
-        )
+        self._optimizers = _optimizers(list(self.network.parameters()), settings)
         # The twin shares its parameters with the network and takes less time.
         twin = compiled(fuse(self.network)) if compile else fuse(self.network)
         self._parallel = cast("nn.Module", accelerator.prepare_model(twin))
@@ -76,8 +73,9 @@ class State:
     def update(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Take one step on this process's share of a batch; return its loss and gradient norm."""
         settings = self._recipe.optimization
-        for group in self._optimizer.param_groups:
-            group["lr"] = learning_rate(self.step, settings)
+        rate = learning_rate(self.step, settings)
+        for group in (group for each in self._optimizers for group in each.param_groups):
+            group["lr"] = rate
         with self._accelerator.autocast():
             output = self._parallel(
                 batch.noisy, None if self._recipe.network.blind else batch.sigma
@@ -86,8 +84,9 @@ class State:
         self._accelerator.backward(loss)
         limit = float("inf") if settings.clip is None else settings.clip
         norm = nn.utils.clip_grad_norm_(self.network.parameters(), limit)
-        self._optimizer.step()
-        self._optimizer.zero_grad()
+        for optimizer in self._optimizers:
+            optimizer.step()
+            optimizer.zero_grad()
         if self.average is not None and settings.ema is not None:
             self._move_average(1 - ema_decay(self.step, settings.ema))
         self.step += 1
@@ -107,8 +106,9 @@ class State:
         tensors = {f"network.{name}": t for name, t in self.network.state_dict().items()}
         if self.average is not None:
             tensors |= {f"average.{name}": t for name, t in self.average.state_dict().items()}
-        for index, moments in self._optimizer.state_dict()["state"].items():
-            tensors |= {f"optimizer.{index}.{name}": t for name, t in moments.items()}
+        for order, optimizer in enumerate(self._optimizers):
+            for index, moments in optimizer.state_dict()["state"].items():
+                tensors |= {f"optimizer.{order}.{index}.{name}": t for name, t in moments.items()}
         tensors["random.torch"] = torch.get_rng_state()
         return Checkpoint(
             {name: tensor.detach().clone() for name, tensor in tensors.items()},
@@ -132,13 +132,8 @@ class State:
         if self.average is not None:
             # A run that begins to average only now starts from its present weights.
             self.average.load_state_dict(saved.part("average") or saved.part("network"))
-        weights = list(self.network.parameters())
-        moments: dict[int, dict[str, Tensor]] = {}
-        for name, tensor in saved.part("optimizer").items():
-            index, key = name.split(".")
-            moments.setdefault(int(index), {})[key] = _laid_out_like(weights[int(index)], tensor)
-        groups = self._optimizer.state_dict()["param_groups"]
-        self._optimizer.load_state_dict({"state": moments, "param_groups": groups})
+        for order, optimizer in enumerate(self._optimizers):
+            _restore_moments(optimizer, saved.part(f"optimizer.{order}"))
         torch.set_rng_state(saved.tensors["random.torch"])
         self.step = saved.values["step"]
         self.samples = saved.values["samples"]
@@ -147,6 +142,34 @@ class State:
 
     def _description(self) -> dict[str, object]:
         return self._recipe.network.model_dump(mode="json", exclude={"init"})
+
+
+def _optimizers(parameters: list[nn.Parameter], settings: Optimization) -> list[Optimizer]:
+    """Return what steps the parameters: with Muon, Adam is left with those that are no kernels."""
+    by_muon = [p for p in parameters if settings.optimizer == "muon" and is_matrix(p)]
+    stepped = {id(p) for p in by_muon}
+    by_adam = [p for p in parameters if id(p) not in stepped]
+    rate = settings.learning_rate
+    optimizers: list[Optimizer] = [Muon(by_muon, rate)] if by_muon else []
+    if by_adam:
+        optimizers.append(torch.optim.Adam(by_adam, rate, settings.betas, fused=True))
+    return optimizers
+
+
+def _restore_moments(optimizer: Optimizer, saved: dict[str, Tensor]) -> None:
+    """Give back to an optimiser what it remembers of each parameter's gradients."""
+    if isinstance(optimizer, Muon) != all(name.endswith(".mean") for name in saved):
+        raise UsageError(
+            "the checkpoint was written with another optimiser; resume with the same "
+            "optimization.optimizer."
+        )
+    weights = [p for group in optimizer.param_groups for p in group["params"]]
+    moments: dict[int, dict[str, Tensor]] = {}
+    for name, tensor in saved.items():
+        index, key = name.split(".")
+        moments.setdefault(int(index), {})[key] = _laid_out_like(weights[int(index)], tensor)
+    groups = optimizer.state_dict()["param_groups"]
+    optimizer.load_state_dict({"state": moments, "param_groups": groups})
 
 
 def _laid_out_like(weights: Tensor, moment: Tensor) -> Tensor:

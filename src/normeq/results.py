@@ -1,26 +1,18 @@
-"""What reproductions share: their scales, and files written whole or not at all."""
+"""Tables and figures of measurements, written whole or not at all."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from enum import StrEnum
+import csv
+import io
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from normeq.atomic import replacing, writing
 from normeq.errors import UsageError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-__all__ = ["Scale", "make_folder", "save_figure", "write_text"]
-
-
-class Scale(StrEnum):
-    """Size of an experiment: minutes on a laptop, or as large as in the paper."""
-
-    SMALL = "small"
-    PAPER = "paper"
 
 
 def make_folder(path: Path) -> None:
@@ -29,10 +21,24 @@ def make_folder(path: Path) -> None:
         path.mkdir(parents=True, exist_ok=True)
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a text file."""
+def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write rows of the same columns, at least one.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp(), "scores.csv")
+    >>> write_csv(path, [{"sigma": 15, "psnr": 32.5}])
+    >>> print(path.read_text(), end="")
+    sigma,psnr
+    15,32.5
+    """
+    table = io.StringIO()
+    writer = csv.DictWriter(table, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
     with replacing(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+        temporary.write_text(table.getvalue(), encoding="utf-8")
 
 
 def save_figure(path: Path, draw: Callable[[], Figure]) -> None:
