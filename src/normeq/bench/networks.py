@@ -145,10 +145,20 @@ def measure(
     listed = cases(network, job, compiled)
     networks = [_build(case, options) for case in listed]
     runs = [_runner(net, x, job) for net in networks]
-    times = _interleaved(runs, rounds, seconds, lambda text: progress(f"{network} {job}, {text}"))
+    bare = _bare_convolutions()
+    times = _interleaved(
+        [*runs, *(run for run, _ in bare)],
+        rounds,
+        seconds,
+        lambda text: progress(f"{network} {job}, {text}"),
+    )
+    peak = max(
+        operations / min(taken)
+        for (_, operations), taken in zip(bare, times[len(runs) :], strict=True)
+    )
+    times = times[: len(runs)]
     macs = multiply_adds(create(network, "scale-equiv", **options))
     passes = 1 if job == "inference" else 3  # gradients of kernels and of features cost one each
-    peak = convolution_peak()
     return [
         Timing(
             **vars(case),
@@ -269,13 +279,12 @@ def multiply_adds(net: nn.Module, size: int = 64) -> int:
     return total // size**2
 
 
-def convolution_peak() -> float:
-    """Return the best rate, in operations a second, of a bare convolution on this machine."""
-    best = 0.0
+def _bare_convolutions() -> list[tuple[Callable[[], Any], int]]:
+    """Return convolutions that come close to what the machine can do, and their operations."""
+    listed: list[tuple[Callable[[], Any], int]] = []
     for channels, size in ((64, 128), (128, 64), (256, 32)):
         x = torch.rand(4, channels, size, size).contiguous(memory_format=torch.channels_last)
         weight = torch.rand(channels, channels, 3, 3).contiguous(memory_format=torch.channels_last)
-        run = partial(F.conv2d, x, weight, padding=1)
-        fastest = min(_seconds(run) for _ in range(4))
-        best = max(best, 2 * x.numel() * channels * 9 / fastest)
-    return best
+        operations = 2 * x.numel() * channels * 9
+        listed.append((partial(F.conv2d, x, weight, padding=1), operations))
+    return listed

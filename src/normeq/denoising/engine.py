@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import nn
 
 from normeq import memory
+from normeq.atomic import reason
 from normeq.compilation import compiled
 from normeq.denoisers import resolve
 from normeq.denoising.planes import Floats, Statistics
@@ -313,6 +314,5 @@ def _device(name: str) -> torch.device:
         try:
             return torch.empty(0, device=name).device
         except (RuntimeError, AssertionError, NotImplementedError) as error:
-            reason = next(iter(str(error).splitlines()), "")
-            raise UsageError(f"device {name!r} cannot be used: {reason}.") from error
+            raise UsageError(f"device {name!r} cannot be used: {reason(error)}.") from error
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")

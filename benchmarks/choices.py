@@ -1,0 +1,80 @@
+"""Which network and optimiser denoise best after equal training time: docs/choices.csv.
+
+python benchmarks/choices.py --data BSD400 --validation BSD32 --seconds 120 --threads 2
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import torch
+from accelerate import Accelerator
+
+from normeq.folders import read_folder
+from normeq.memory import keep_freed
+from normeq.results import write_csv
+from normeq.training import load_recipe, train
+from normeq.training.data import Patches
+from normeq.training.log import read_table
+from normeq.training.recipe import Recipe
+from normeq.training.state import State
+
+DOCS = Path(__file__).parents[1] / "docs"
+AFFINE, ADAM = "network.variant=norm-equiv", "optimization.optimizer=adam"
+CHOICES = {
+    "as shipped": [],
+    "affine form": [AFFINE],
+    "Adam": [ADAM],
+    "widths 48, 96, 192": ["network.size.widths=[48,96,192]"],
+    "widths 24, 48, 96": ["network.size.widths=[24,48,96]"],
+}
+
+
+def steps_per_second(recipe: Recipe, data: Path, count: int = 80) -> float:
+    """Measure the speed of training, data preparation aside."""
+    state = State(recipe, Accelerator())
+    patches = Patches(read_folder(data, 1, recipe.data.patch).images, recipe.data, recipe.seed)
+    batch = state.on_device(patches.batch(0, recipe.optimization.batch))
+    for _ in range(3):
+        state.update(batch)
+    start = time.perf_counter()
+    for _ in range(count):
+        state.update(batch)
+    return count / (time.perf_counter() - start)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--validation", type=Path, required=True)
+    parser.add_argument("--seconds", type=float, default=120)
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    given = parser.parse_args()
+    torch.set_num_threads(given.threads)
+    keep_freed()
+    rows = []
+    for name, fields in CHOICES.items():
+        speed = steps_per_second(load_recipe("default", fields), given.data)
+        steps = round(given.seconds * speed)
+        timing = [f"optimization.steps={steps}", f"optimization.decay_steps={steps // 2}"]
+        recipe = load_recipe("default", [*fields, *timing, f"validation.every={steps}"])
+        with TemporaryDirectory() as folder:
+            report = train(recipe, given.data, Path(folder, "run"), validation=given.validation)
+            [scores] = read_table(Path(folder, "run", "validation.csv"))
+        rows.append(
+            {
+                "choice": name,
+                "seconds": f"{report.training:.0f}",
+                "steps": steps,
+                **{key: f"{scores[key]:.2f}" for key in scores if key.startswith("psnr")},
+            }
+        )
+        write_csv(DOCS / "choices.csv", rows)
+        print(rows[-1], flush=True)
+
+
+if __name__ == "__main__":
+    main()
