@@ -10,7 +10,8 @@ from support import EVERY_NETWORK, describe, tiny
 from torch import Tensor, nn
 
 from normeq import assert_equivariant, convert, fold
-from normeq.nn import AffineConv2d, AffineResidual, SortPool, constrain, fuse
+from normeq.nn import AffineConv2d, AffineResidual, SortPool, border, constrain, fuse
+from normeq.nn.padding import copy_borders_
 
 every_network = pytest.mark.parametrize("options", EVERY_NETWORK, ids=describe)
 
@@ -232,3 +233,46 @@ def test_volumes_can_be_folded() -> None:
     net = nn.Sequential(nn.Conv3d(1, 2, 3, bias=False), nn.ReLU())
     x = torch.rand(1, 1, 5, 5, 5)
     torch.testing.assert_close(fold(net)(x), net(x))
+
+
+@pytest.mark.parametrize(("name", "options"), [("fdncnn", {}), ("unet", {"blocks": 2})])
+def test_large_features_keep_their_border(
+    name: str, options: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same function whichever way features are padded, and both ways are taken."""
+    net = tiny(name, variant="norm-equiv", **options).double()
+    folded = fold(net)
+    taken: set[bool] = set()
+    padded = border.sort_pad
+
+    def watched(*args: Any) -> Tensor:
+        taken.add(False)
+        return padded(*args)
+
+    def kept(x: Tensor, pads: Any, mode: Any) -> None:
+        taken.add(True)
+        copy_borders_(x, pads, mode)
+
+    monkeypatch.setattr(border, "sort_pad", watched)
+    monkeypatch.setattr(border, "copy_borders_", kept)
+    for size, way in (((8, 8), False), ((97, 113), True)):
+        taken.clear()
+        x = torch.rand(2, 1, *size, dtype=torch.float64)
+        with torch.no_grad():
+            torch.testing.assert_close(folded(x), net(x))
+        assert way in taken
+
+
+def test_a_border_that_is_written_over_leaves_the_input_alone() -> None:
+    net = nn.Sequential(
+        AffineConv2d(1, 4, 3),
+        SortPool(),
+        AffineConv2d(4, 4, 3, padding=1),
+        SortPool(),
+        AffineConv2d(4, 1, 3, padding=1),
+    ).double()
+    x = torch.rand(1, 1, 40, 50, dtype=torch.float64)
+    before = x.clone()
+    with torch.no_grad():
+        torch.testing.assert_close(fold(net)(x), net(x))
+    assert torch.equal(x, before)

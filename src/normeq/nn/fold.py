@@ -13,6 +13,7 @@ from torch import Tensor, fx, nn
 from torch.nn import functional as F
 from torch.nn.utils import parametrize
 
+from normeq.nn.border import keep_borders
 from normeq.nn.constraint import conv_padding
 from normeq.nn.fused import add_scaled_pad, give_means, sort_pad, take_means
 from normeq.nn.padding import COPY_MODES, CopyMode
@@ -51,6 +52,11 @@ def fold(net: ModuleT) -> ModuleT:
         for name, child in module.named_children():
             if isinstance(child, _AbsorbingConv):
                 setattr(module, name, child.baked())
+    for module in list(fast.modules()):
+        part = module._modules.get("fast")
+        if isinstance(part, fx.GraphModule):
+            keep_borders(part)
+            module.forward = part.forward  # type: ignore[method-assign]
     for parameter in fast.parameters():
         if parameter.ndim == 4:  # kernels of images; other dimensions have no such order
             parameter.data = parameter.data.contiguous(memory_format=torch.channels_last)

@@ -55,8 +55,13 @@ def sort_pad(x: Tensor, pads: Sequence[int], mode: CopyMode) -> Tensor:
 
 def _sort_pad(x: Tensor, pads: Sequence[int], mode: CopyMode) -> Tensor:
     padded = copy_pad(x, pads, mode) if any(pads) else x.clone()
-    _differences(padded).abs_()
+    sort_in_place_(padded)
     return padded
+
+
+def sort_in_place_(x: Tensor) -> None:
+    """Sort pairs given as means and half differences."""
+    _differences(x).abs_()
 
 
 def _differences(x: Tensor) -> Tensor:
