@@ -29,7 +29,6 @@ CHOICES = {
     "affine form": [AFFINE],
     "Adam": [ADAM],
     "widths 48, 96, 192": ["network.size.widths=[48,96,192]"],
-    "widths 24, 48, 96": ["network.size.widths=[24,48,96]"],
 }
 
 

@@ -69,7 +69,7 @@ def write_csv(scores: dict[str, Scores]) -> None:
         for model, found in scores.items():
             for test, levels in found.items():
                 for s in levels:
-                    row = [model, test, f"{s.sigma:g}", f"{s.psnr:.3f}", f"{s.ssim:.4f}"]
+                    row = [model, test, f"{s.sigma:g}", f"{s.psnr:.2f}", f"{s.ssim:.4f}"]
                     writer.writerow(row)
 
 

@@ -141,6 +141,7 @@ def measure(
     >>> for timing in measure("fdncnn", "inference", batch=1, size=16, rounds=1, width=4, depth=3):
     ...     assert timing.seconds > 0
     """
+    torch.compiler.reset()  # compiled networks of earlier calls count towards torch's limit
     x = torch.rand(batch, 1, size, size)
     listed = cases(network, job, compiled)
     networks = [_build(case, options) for case in listed]
