@@ -56,7 +56,7 @@ def fold(net: ModuleT) -> ModuleT:
         part = module._modules.get("fast")
         if isinstance(part, fx.GraphModule):
             keep_borders(part)
-            module.forward = part.forward  # type: ignore[method-assign]
+            module.forward = part.forward
     for parameter in fast.parameters():
         if parameter.ndim == 4:  # kernels of images; other dimensions have no such order
             parameter.data = parameter.data.contiguous(memory_format=torch.channels_last)
