@@ -20,6 +20,7 @@ import normeq
 from normeq.evaluate import Score, evaluate, image_denoiser, means
 from normeq.folders import Folder, read_folder
 from normeq.models import shipped
+from normeq.results import write_csv
 
 SIGMAS = (15, 25, 50)
 ROOT = Path(__file__).parent.parent
@@ -62,15 +63,20 @@ def ship(name: str, weights: str, tests: dict[str, Folder]) -> Scores:
     return scores
 
 
-def write_csv(scores: dict[str, Scores]) -> None:
-    with CSV.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(["model", "test_set", "sigma", "psnr", "ssim"])
-        for model, found in scores.items():
-            for test, levels in found.items():
-                for s in levels:
-                    row = [model, test, f"{s.sigma:g}", f"{s.psnr:.2f}", f"{s.ssim:.4f}"]
-                    writer.writerow(row)
+def rows_of(scores: dict[str, Scores]) -> list[dict[str, str]]:
+    """Return a row for each model, test set and noise level."""
+    return [
+        {
+            "model": model,
+            "test_set": test,
+            "sigma": f"{s.sigma:g}",
+            "psnr": f"{s.psnr:.2f}",
+            "ssim": f"{s.ssim:.4f}",
+        }
+        for model, found in scores.items()
+        for test, levels in found.items()
+        for s in levels
+    ]
 
 
 def table() -> str:
@@ -106,7 +112,7 @@ def main() -> None:
     for name in shipped():
         if name not in scores:
             scores[name] = measure(name, tests)
-    write_csv(dict(sorted(scores.items())))
+    write_csv(CSV, rows_of(dict(sorted(scores.items()))))
     before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
     after = rest.split(END)[1]
     PAGE.write_text(f"{before}{BEGIN}\n{table()}\n{END}{after}", encoding="utf-8")

@@ -20,6 +20,7 @@ from tqdm import tqdm
 
 from normeq.evaluate import evaluate, image_denoiser
 from normeq.folders import read_folder
+from normeq.results import write_csv
 from normeq.training import checkpoint, load_recipe, shipped_recipes, train
 
 SIGMAS = (5, 10, 15, 20, 25, 30, 40, 50, 60, 75, 100)
@@ -49,12 +50,10 @@ def measure(options: argparse.Namespace) -> None:
             psnr, ssim = (fmean(getattr(s, key) for s in scores) for key in ("psnr", "ssim"))
             variant = name.removeprefix("twin-")
             rows.append({"variant": variant, "sigma": sigma, "psnr": psnr, "ssim": ssim})
-    with options.out.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(
-            row | {"psnr": f"{row['psnr']:.3f}", "ssim": f"{row['ssim']:.4f}"} for row in rows
-        )
+    write_csv(
+        options.out,
+        [row | {"psnr": f"{row['psnr']:.3f}", "ssim": f"{row['ssim']:.4f}"} for row in rows],
+    )
 
 
 def plot(table: Path) -> None:
