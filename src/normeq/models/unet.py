@@ -17,11 +17,10 @@ from normeq.models.vocabulary import Variant, Vocabulary
 class ResidualBlock(nn.Module):
     """Convolution, nonlinearity, convolution, joined with the input."""
 
-    def __init__(self, words: Vocabulary, width: int, gain: float) -> None:
+    def __init__(self, words: Vocabulary, width: int, gains: tuple[float, float]) -> None:
         super().__init__()
-        self.branch = nn.Sequential(
-            words.conv(width, width), words.activation(), words.conv(width, width, gain=gain)
-        )
+        first, second = (words.conv(width, width, gain=gain) for gain in gains)
+        self.branch = nn.Sequential(first, words.activation(), second)
         self.residual = words.residual()
 
     def forward(self, x: Tensor) -> Tensor:
@@ -66,12 +65,12 @@ class UNet(Denoiser):
     ) -> None:
         super().__init__(variant, blind=blind, channels=channels)
         words = self.words
-        gain = words.branch_gain(blocks * (2 * len(widths) - 1))
+        gains = words.branch_gains(blocks * (2 * len(widths) - 1))
         folded = channels * unshuffle**2
         coarser = list(pairwise(widths))
 
         def scale(width: int) -> list[nn.Module]:
-            return [ResidualBlock(words, width, gain) for _ in range(blocks)]
+            return [ResidualBlock(words, width, gains) for _ in range(blocks)]
 
         self.unshuffle = unshuffle
         self.head = words.first_conv(folded, widths[0], maps=self.maps)

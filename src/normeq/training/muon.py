@@ -9,6 +9,7 @@ zero sum span the rows of the step. `torch.optim.Muon` knows matrices only, and 
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 
 import torch
@@ -59,27 +60,35 @@ class Muon(torch.optim.Optimizer):
         """Take one step along the gradients that the parameters hold."""
         assert closure is None, "the loss is never evaluated again"
         for group in self.param_groups:
+            alike = defaultdict(list)
             for kernel in group["params"]:
                 if kernel.grad is not None:
-                    self._step_kernel(kernel, group["lr"], group["momentum"])
+                    alike[_as_matrix(kernel).shape].append(kernel)
+            for kernels in alike.values():
+                self._step_kernels(kernels, group["lr"], group["momentum"])
 
-    def _step_kernel(self, kernel: nn.Parameter, lr: float, momentum: float) -> None:
+    def _step_kernels(self, kernels: list[nn.Parameter], lr: float, momentum: float) -> None:
+        """Step kernels of one shape, together: small products cost more to begin than to do."""
+        directions = torch.stack([self._direction(kernel, momentum) for kernel in kernels])
+        length = _STEP_RMS * math.sqrt(max(directions.shape[1:]))
+        for kernel, step in zip(kernels, orthogonalized(directions), strict=True):
+            kernel.add_(step.view(kernel.shape), alpha=-lr * length)
+
+    def _direction(self, kernel: nn.Parameter, momentum: float) -> Tensor:
         assert kernel.grad is not None
         state = self.state[kernel]
         if not state:
             state["mean"] = torch.zeros_like(kernel)
         mean: Tensor = state["mean"].lerp_(kernel.grad, 1 - momentum)
         # Nesterov: look one step ahead of the running mean.
-        direction = _as_matrix(kernel.grad.lerp(mean, momentum))
-        length = _STEP_RMS * math.sqrt(max(direction.shape))
-        kernel.add_(orthogonalized(direction).view(kernel.shape), alpha=-lr * length)
+        return _as_matrix(kernel.grad.lerp(mean, momentum))
 
 
-def orthogonalized(matrix: Tensor) -> Tensor:
-    """Return the matrix with the same singular vectors and singular values of about one.
+def orthogonalized(matrices: Tensor) -> Tensor:
+    """Return matrices with the same singular vectors and singular values of about one.
 
     The polynomial iteration runs on the small Gram matrix, which all its factors commute with;
-    the matrix itself is multiplied once.
+    the matrix itself is multiplied once. Dimensions before the last two count matrices.
 
     Examples
     --------
@@ -88,18 +97,19 @@ def orthogonalized(matrix: Tensor) -> Tensor:
     tensor([[ 1.,  0.],
             [ 0., -1.]])
     """
-    if matrix.shape[0] > matrix.shape[1]:
-        return orthogonalized(matrix.T).T
-    matrix = matrix / matrix.norm().clamp_min(torch.finfo(matrix.dtype).tiny)
+    if matrices.shape[-2] > matrices.shape[-1]:
+        return orthogonalized(matrices.mT).mT
+    norms = torch.linalg.matrix_norm(matrices, keepdim=True)
+    matrices = matrices / norms.clamp_min(torch.finfo(matrices.dtype).tiny)
     one, three, five = _COEFFICIENTS
-    gram = matrix @ matrix.T
-    identity = torch.eye(len(gram), dtype=matrix.dtype, device=matrix.device)
+    gram = matrices @ matrices.mT
+    identity = torch.eye(gram.shape[-1], dtype=gram.dtype, device=gram.device)
     product = identity
     for _ in range(_ITERATIONS):
-        factor = torch.addmm(three * gram + one * identity, gram, gram, alpha=five)
+        factor = one * identity + three * gram + five * (gram @ gram)
         product = factor @ product
         gram = factor @ gram @ factor
-    return product @ matrix
+    return product @ matrices
 
 
 def _as_matrix(kernel: Tensor) -> Tensor:
