@@ -7,7 +7,6 @@ python benchmarks/speed.py
 from __future__ import annotations
 
 import csv
-import math
 from pathlib import Path
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -28,16 +27,17 @@ def rows(name: str) -> list[dict[str, str]]:
 def ratios(columns: list[tuple[str, str, str]]) -> str:
     """Return a line for each network and job, a column for each variant and path."""
     measured = rows("speed.csv")
-    found: dict[tuple[str, ...], float] = {}
+    found: dict[tuple[str, ...], tuple[float, float]] = {}
     for row in measured:
         key = row["network"], row["job"], row["variant"], row["path"]
-        found[key] = min(float(row["ratio"]), found.get(key, math.inf))  # the fastest layout
+        ratio_and_spread = float(row["ratio"]), float(row["spread"])
+        found[key] = min(ratio_and_spread, found.get(key, ratio_and_spread))  # the fastest layout
     titles = ["network", "multiply-adds a pixel", "job", *(title for *_, title in columns)]
     lines = [" | ".join(titles), " | ".join(["---"] * len(titles))]
     macs = {row["network"]: int(row["macs_per_pixel"]) for row in measured}
     for network, job in dict.fromkeys((row["network"], row["job"]) for row in measured):
-        ratio = [found.get((network, job, variant, path)) for variant, path, _ in columns]
-        cells = [f"{value:.2f}" if value else "" for value in ratio]
+        values = [found.get((network, job, variant, path)) for variant, path, _ in columns]
+        cells = ["{:.2f} ± {:.2f}".format(*value) if value else "" for value in values]
         lines.append(" | ".join([network, f"{macs[network]:,}", job, *cells]))
     shape = "{batch}x1x{size}x{size}, threads: {threads}".format(**measured[0])
     return "\n".join([*(f"| {line} |" for line in lines), "", f"Input {shape}."])

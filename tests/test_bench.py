@@ -8,7 +8,8 @@ from torch import nn
 from typer.testing import CliRunner
 
 from normeq.bench import denoise_parts, measure, multiply_adds
-from normeq.bench.networks import _build, cases
+from normeq.bench.networks import _build, _interleaved, _ratio, cases
+from normeq.bench.table import read_timings, write_timings
 from normeq.cli import app
 from normeq.models import create
 from normeq.nn import AffineConv2d, AffineResidual, SortPool
@@ -28,16 +29,27 @@ def test_every_variant_is_compared_with_the_fastest_scale_equivariant_one(job: s
         ("fast", "channels_last"),
         ("as built", "contiguous"),
     }
-    fastest = min(t.seconds for t in baselines)
-    assert all(t.ratio == pytest.approx(t.seconds / fastest) for t in timings)
+    fastest = min(baselines, key=lambda t: t.seconds)
+    assert (fastest.ratio, fastest.spread) == (1, 0)
     assert all(t.seconds > 0 and t.peak_share > 0 for t in timings)
 
 
-def test_small_networks_run_for_as_many_rounds_as_the_time_allows() -> None:
-    told: list[str] = []
-    measure("unet", "inference", **TINY | {"rounds": 1}, seconds=0.2, progress=told.append)
-    rounds = [text for text in told if "round" in text]
-    assert len(rounds) > 1
+def test_a_ratio_is_that_of_the_typical_round() -> None:
+    # A machine that is busy for three rounds slows both; in one round it slows one of them.
+    baseline = [1.0, 1.0, 3.0, 3.0, 3.0]
+    assert _ratio([1.1, 1.1, 3.3, 3.3, 9.9], baseline) == pytest.approx((1.1, 0))
+    assert _ratio([1.0, 1.1, 3.6, 3.9, 4.2], baseline) == pytest.approx((1.2, 0.1))
+    assert _ratio([2.0], [1.0]) == (2, 0)
+
+
+@pytest.mark.parametrize(("rounds", "seconds", "expected"), [(1, 5, 5), (7, 5, 7), (2, 0, 2)])
+def test_small_networks_run_for_as_many_rounds_as_the_time_allows(
+    monkeypatch: pytest.MonkeyPatch, rounds: int, seconds: float, expected: int
+) -> None:
+    ticks: list[None] = []
+    monkeypatch.setattr("normeq.bench.networks.time.monotonic", lambda: len(ticks))
+    [times] = _interleaved([lambda: ticks.append(None)], rounds, seconds, lambda _: None)
+    assert len(times) == expected
 
 
 def test_compiled_networks_have_a_baseline_of_their_own() -> None:
@@ -91,6 +103,24 @@ def test_command_writes_a_table_and_a_chart(
     assert {row["job"] for row in rows} == {"inference", "training"}
     assert all(float(row["ratio"]) > 0 for row in rows)
     assert (tmp_path / "speed.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_networks_measured_before_stay_in_the_table(tmp_path: Path) -> None:
+    unet = measure("unet", "inference", **TINY)
+    fdncnn = measure("fdncnn", "inference", batch=1, size=16, rounds=1, width=4, depth=3)
+    write_timings(tmp_path, unet)
+    write_timings(tmp_path, fdncnn)
+    write_timings(tmp_path, unet[:1])
+    kept = read_timings(tmp_path / "speed.csv")
+    assert [t.network for t in kept] == ["fdncnn"] * len(fdncnn) + ["unet"]
+    assert kept[-1].variant == unet[0].variant
+    assert kept[-1].seconds == pytest.approx(unet[0].seconds, rel=1e-3)
+    assert kept[-1].batch == 1
+
+
+def test_a_table_of_another_version_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "speed.csv").write_text("network,seconds\nunet,1\n")
+    assert read_timings(tmp_path / "speed.csv") == []
 
 
 def test_command_refuses_unknown_networks() -> None:

@@ -1,7 +1,8 @@
 """How long networks take, and what equivariance adds to it."""
 
+from normeq.bench.arithmetic import multiply_adds
 from normeq.bench.files import Part, denoise_parts
-from normeq.bench.networks import NETWORKS, Case, Timing, measure, multiply_adds
+from normeq.bench.networks import NETWORKS, Case, Timing, measure
 
 __all__ = [
     "NETWORKS",

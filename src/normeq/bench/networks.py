@@ -6,13 +6,13 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from normeq.bench.arithmetic import bare_convolutions, multiply_adds
 from normeq.models import create, names, variants
 from normeq.nn import SortPool, fold, fuse
 
@@ -62,7 +62,10 @@ class Timing:
     ----------
     ratio
         Time over that of the scale-equiv network in its fastest layout, compiled where the case
-        is compiled, otherwise as built or on the fast path, whichever takes less.
+        is compiled, otherwise as built or on the fast path, whichever takes less: the median of
+        the ratios of all rounds, which what slows a whole round does not change.
+    spread
+        Half the distance between the quartiles of those ratios.
     macs_per_pixel
         Multiply-adds of the forward pass for each pixel of the image.
     peak_share
@@ -76,6 +79,7 @@ class Timing:
     layout: str
     seconds: float
     ratio: float
+    spread: float
     macs_per_pixel: int
     peak_share: float
     batch: int
@@ -146,7 +150,7 @@ def measure(
     listed = cases(network, job, compiled)
     networks = [_build(case, options) for case in listed]
     runs = [_runner(net, x, job) for net in networks]
-    bare = _bare_convolutions()
+    bare = bare_convolutions()
     times = _interleaved(
         [*runs, *(run for run, _ in bare)],
         rounds,
@@ -160,19 +164,24 @@ def measure(
     times = times[: len(runs)]
     macs = multiply_adds(create(network, "scale-equiv", **options))
     passes = 1 if job == "inference" else 3  # gradients of kernels and of features cost one each
-    return [
-        Timing(
-            **vars(case),
-            seconds=statistics.median(taken),
-            ratio=statistics.median(taken) / _baseline(case, listed, times),
-            macs_per_pixel=macs,
-            peak_share=2 * passes * macs * x.numel() / statistics.median(taken) / peak,
-            batch=batch,
-            size=size,
-            threads=torch.get_num_threads(),
+    timings = []
+    for case, taken in zip(listed, times, strict=True):
+        seconds_taken = statistics.median(taken)
+        ratio, spread = _ratio(taken, _baseline(case, listed, times))
+        timings.append(
+            Timing(
+                **vars(case),
+                seconds=seconds_taken,
+                ratio=ratio,
+                spread=spread,
+                macs_per_pixel=macs,
+                peak_share=2 * passes * macs * x.numel() / seconds_taken / peak,
+                batch=batch,
+                size=size,
+                threads=torch.get_num_threads(),
+            )
         )
-        for case, taken in zip(listed, times, strict=True)
-    ]
+    return timings
 
 
 def _interleaved(
@@ -196,14 +205,26 @@ def _interleaved(
     return times
 
 
-def _baseline(case: Case, listed: Sequence[Case], times: Sequence[list[float]]) -> float:
-    """Return the time of the scale-equiv network at its fastest."""
+def _baseline(case: Case, listed: Sequence[Case], times: Sequence[list[float]]) -> list[float]:
+    """Return the times of the scale-equiv network at its fastest."""
     compiled = case.path == "compiled"
     return min(
-        statistics.median(taken)
-        for other, taken in zip(listed, times, strict=True)
-        if other.variant == _BASELINE and (other.path == "compiled") == compiled
+        (
+            taken
+            for other, taken in zip(listed, times, strict=True)
+            if other.variant == _BASELINE and (other.path == "compiled") == compiled
+        ),
+        key=statistics.median,
     )
+
+
+def _ratio(taken: list[float], baseline: list[float]) -> tuple[float, float]:
+    """Return the median over rounds of one time over another, and half its quartile distance."""
+    ratios = [time / other for time, other in zip(taken, baseline, strict=True)]
+    if len(ratios) == 1:
+        return ratios[0], 0.0
+    lower, middle, upper = statistics.quantiles(ratios, n=4, method="inclusive")
+    return middle, (upper - lower) / 2
 
 
 def _build(case: Case, options: dict[str, Any]) -> nn.Module:
@@ -249,43 +270,3 @@ def _seconds(run: Callable[[], Any]) -> float:
     start = clock()
     run()
     return clock() - start
-
-
-def multiply_adds(net: nn.Module, size: int = 64) -> int:
-    """Count the multiply-adds of a network's convolutions for each pixel of a gray image.
-
-    Examples
-    --------
-    >>> multiply_adds(nn.Conv2d(1, 4, 3, padding=1))
-    36
-    """
-    total = 0
-
-    def count(layer: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
-        nonlocal total
-        assert isinstance(layer, nn.Conv2d | nn.ConvTranspose2d)
-        kernel = layer.weight[0].numel()
-        transposed = isinstance(layer, nn.ConvTranspose2d)
-        total += (inputs[0] if transposed else output).numel() * kernel
-
-    hooks = [
-        layer.register_forward_hook(count)
-        for layer in net.modules()
-        if isinstance(layer, nn.Conv2d | nn.ConvTranspose2d)
-    ]
-    with torch.inference_mode():
-        net(torch.rand(1, 1, size, size))
-    for hook in hooks:
-        hook.remove()
-    return total // size**2
-
-
-def _bare_convolutions() -> list[tuple[Callable[[], Any], int]]:
-    """Return convolutions that come close to what the machine can do, and their operations."""
-    listed: list[tuple[Callable[[], Any], int]] = []
-    for channels, size in ((64, 128), (128, 64), (256, 32)):
-        x = torch.rand(4, channels, size, size).contiguous(memory_format=torch.channels_last)
-        weight = torch.rand(channels, channels, 3, 3).contiguous(memory_format=torch.channels_last)
-        operations = 2 * x.numel() * channels * 9
-        listed.append((partial(F.conv2d, x, weight, padding=1), operations))
-    return listed

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:
-    from normeq.bench import Part, Timing
+    from normeq.bench import Timing
 
 
 def bench(
@@ -19,7 +18,10 @@ def bench(
     output: Annotated[
         Path | None,
         typer.Option(
-            "-o", "--output", help="Folder for speed.csv, speed.png and denoise-time.csv."
+            "-o",
+            "--output",
+            help="Folder for speed.csv, speed.png and denoise-time.csv; other networks that "
+            "speed.csv holds stay in it.",
         ),
     ] = None,
     quick: Annotated[
@@ -40,6 +42,7 @@ def bench(
     Forward pass, and forward with backward; medians of interleaved runs.
     """
     from normeq.bench import NETWORKS, denoise_parts, measure
+    from normeq.bench.table import text, write_parts, write_timings
     from normeq.errors import UsageError
     from normeq.results import make_folder
 
@@ -64,46 +67,11 @@ def bench(
                 **shape,
             )
             if output is not None:  # again and again: what is measured is not lost
-                _write(output, timings)
-    typer.echo(_table(timings))
+                write_timings(output, timings)
+    typer.echo(text(timings))
     if model is not None:
         parts = denoise_parts(model)
         for part in parts:
             typer.echo(f"{part.part:<10} {part.seconds_per_megapixel:8.3f} s a megapixel")
         if output is not None:
-            _write_csv(output / "denoise-time.csv", parts)
-
-
-def _table(timings: Iterable[Timing]) -> str:
-    lines = [
-        f"{'network':<8} {'job':<10} {'variant':<20} {'path':<9} {'layout':<14} "
-        "seconds  ratio  share of peak  multiply-adds a pixel"
-    ]
-    lines += [
-        f"{t.network:<8} {t.job:<10} {t.variant:<20} {t.path:<9} {t.layout:<14} "
-        f"{t.seconds:7.3f}  {t.ratio:5.3f}  {t.peak_share:13.2f}  {t.macs_per_pixel:21,}"
-        for t in timings
-    ]
-    return "\n".join(lines)
-
-
-def _write(folder: Path, timings: Sequence[Timing]) -> None:
-    """Write the measurements as CSV and as a chart."""
-    from normeq.bench.chart import draw
-    from normeq.results import save_figure
-
-    _write_csv(folder / "speed.csv", timings)
-    save_figure(folder / "speed.png", lambda: draw(timings))
-
-
-def _write_csv(path: Path, rows: Sequence[Timing] | Sequence[Part]) -> None:
-    from dataclasses import asdict
-
-    from normeq.results import write_csv
-
-    def rounded(row: dict[str, Any]) -> dict[str, Any]:
-        return {
-            key: f"{value:.4g}" if isinstance(value, float) else value for key, value in row.items()
-        }
-
-    write_csv(path, [rounded(asdict(row)) for row in rows])
+            write_parts(output, parts)
