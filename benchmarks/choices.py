@@ -1,4 +1,4 @@
-"""Which network and optimiser denoise best after equal training time: docs/choices.csv.
+"""Which network and optimiser denoise best after equal training time: docs/choices.csv, a table.
 
 python benchmarks/choices.py --data BSD400 --validation BSD32 --seconds 120 --threads 2
 """
@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 
 import torch
 from accelerate import Accelerator
+from pages import DOCS, fill, markdown, read_csv
 
 from normeq.folders import read_folder
 from normeq.memory import keep_freed
@@ -22,10 +23,9 @@ from normeq.training.log import read_table
 from normeq.training.recipe import Recipe
 from normeq.training.state import State
 
-DOCS = Path(__file__).parents[1] / "docs"
 AFFINE, ADAM = "network.variant=norm-equiv", "optimization.optimizer=adam"
 CHOICES = {
-    "as shipped": [],
+    "as shipped: residual form, widths 32, 64, 128, Muon": [],
     "affine form": [AFFINE],
     "Adam": [ADAM],
     "widths 48, 96, 192": ["network.size.widths=[48,96,192]"],
@@ -71,8 +71,15 @@ def main() -> None:
                 **{key: f"{scores[key]:.2f}" for key in scores if key.startswith("psnr")},
             }
         )
-        write_csv(DOCS / "choices.csv", rows)
         print(rows[-1], flush=True)
+    write_csv(DOCS / "choices.csv", rows)
+    fill(DOCS / "models.md", "choices", table())
+
+
+def table() -> str:
+    columns = {"choice": "choice", "seconds": "seconds", "steps": "steps", "psnr": "PSNR (dB)"}
+    rows = [[row[name] for name in columns] for row in read_csv(DOCS / "choices.csv")]
+    return markdown(list(columns.values()), rows)
 
 
 if __name__ == "__main__":

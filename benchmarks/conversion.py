@@ -10,26 +10,26 @@ of docs/convert.md.
 from __future__ import annotations
 
 import argparse
-import csv
 import math
 from pathlib import Path
 
 import torch
+from pages import DOCS, fill, markdown, read_csv
 from torch import nn
 from tqdm import trange
 
 import normeq
 from normeq.conversion.api import TARGETS
 from normeq.folders import read_folder
+from normeq.results import write_csv
 from normeq.training.data import Batch, Patches, noisy_images
 from normeq.training.recipe import Data, Validation
 
 BATCH, RATE = 8, 2e-3
 DATA = Data(patch=48, sigma=25.0)
 TEST = Validation(sigma=(25.0,), crop=256)
-DOCS = Path(__file__).parent.parent / "docs"
 CSV, PAGE = DOCS / "conversion.csv", DOCS / "convert.md"
-BEGIN, END = "<!-- measured: begin -->\n", "<!-- measured: end -->\n"
+HEADER = ["", "further steps", "moved", "PSNR", "PSNR at 4·y - 100"]
 
 
 def train(net: nn.Module, data: Patches, start: int, steps: int, rate: float) -> None:
@@ -79,11 +79,16 @@ def main() -> None:
     train(net, data, 0, options.steps, RATE)
     example = tests[0].noisy[..., :64, :64]
 
-    def row(name: str, twin: nn.Module, trained: int) -> list[str]:
-        scores = [psnr(twin, tests), psnr(twin, tests, 4.0, -100.0)]
-        found = [f"{distance(net, twin, tests):.3f}", *(f"{score:.2f}" for score in scores)]
-        print(name, trained, *found)
-        return [name, str(trained), *found]
+    def row(name: str, twin: nn.Module, trained: int) -> dict[str, str | int]:
+        found: dict[str, str | int] = {
+            "network": name,
+            "steps": trained,
+            "moved": f"{distance(net, twin, tests):.3f}",
+            "psnr": f"{psnr(twin, tests):.2f}",
+            "psnr_gain_4_offset_-100": f"{psnr(twin, tests, 4.0, -100.0):.2f}",
+        }
+        print(*found.values())
+        return found
 
     rows = [row("ordinary", net, 0)]
     for target in TARGETS:
@@ -92,21 +97,12 @@ def main() -> None:
             if trained:
                 train(twin, data, options.steps, trained, RATE / 4)
             rows.append(row(target, twin.eval(), trained))
-    with CSV.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(["network", "steps", "moved", "psnr", "psnr_gain_4_offset_-100"])
-        writer.writerows(rows)
-    head, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
-    PAGE.write_text(head + BEGIN + table() + END + rest.partition(END)[2], encoding="utf-8")
+    write_csv(CSV, rows)
+    write_page()
 
 
-def table() -> str:
-    """Return the CSV file as a table."""
-    with CSV.open(newline="", encoding="utf-8") as file:
-        _, *rows = csv.reader(file)
-    head = ["", "further steps", "moved", "PSNR", "PSNR at 4·y - 100"]
-    lines = [head, ["---"] * len(head), *rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+def write_page() -> None:
+    fill(PAGE, "measured", markdown(HEADER, [list(row.values()) for row in read_csv(CSV)]))
 
 
 if __name__ == "__main__":

@@ -11,9 +11,9 @@ folders, noise levels and seed.
 from __future__ import annotations
 
 import argparse
-import csv
 from pathlib import Path
 
+from pages import DOCS, fill, markdown, read_csv
 from tqdm import tqdm
 
 import normeq
@@ -23,10 +23,8 @@ from normeq.models import shipped
 from normeq.results import write_csv
 
 SIGMAS = (15, 25, 50)
-ROOT = Path(__file__).parent.parent
-CSV, PAGE = ROOT / "docs" / "models.csv", ROOT / "docs" / "models.md"
-WEIGHTS = ROOT / "src" / "normeq" / "weights"
-BEGIN, END = "<!-- table: begin -->", "<!-- table: end -->"
+CSV, PAGE = DOCS / "models.csv", DOCS / "models.md"
+WEIGHTS = DOCS.parent / "src" / "normeq" / "weights"
 # Published figures (dB) at sigma 15, 25 and 50, to set ours beside.
 PUBLISHED = {
     ("BM3D", "Set12"): (32.37, 29.97, 26.72),
@@ -81,8 +79,7 @@ def rows_of(scores: dict[str, Scores]) -> list[dict[str, str]]:
 
 def table() -> str:
     """Return the rows of the CSV file as a table, the published figures below them."""
-    with CSV.open(newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
+    rows = read_csv(CSV)
     tests = list(dict.fromkeys(row["test_set"] for row in rows))
     cells: dict[str, dict[str, list[str]]] = {}
     for row in rows:
@@ -90,10 +87,8 @@ def table() -> str:
         found.setdefault(row["test_set"], []).append(f"{float(row['psnr']):.2f}")
     for (method, test), figures in PUBLISHED.items():
         cells.setdefault(f"{method} (published)", {})[test] = [f"{x:.2f}" for x in figures]
-    lines = ["| model | " + " | ".join(tests) + " |", "|---" * (len(tests) + 1) + "|"]
-    for model, found in cells.items():
-        lines.append(f"| {model} | " + " | ".join(" / ".join(found[t]) for t in tests) + " |")
-    return "\n".join(lines)
+    lines = [[model, *(" / ".join(found[t]) for t in tests)] for model, found in cells.items()]
+    return markdown(["model", *tests], lines)
 
 
 def main() -> None:
@@ -113,9 +108,7 @@ def main() -> None:
         if name not in scores:
             scores[name] = measure(name, tests)
     write_csv(CSV, rows_of(dict(sorted(scores.items()))))
-    before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
-    after = rest.split(END)[1]
-    PAGE.write_text(f"{before}{BEGIN}\n{table()}\n{END}{after}", encoding="utf-8")
+    fill(PAGE, "table", table())
 
 
 if __name__ == "__main__":

@@ -11,24 +11,25 @@ methods that match blocks it also measures where their time goes, on the first i
 from __future__ import annotations
 
 import argparse
-import csv
 import pstats
 import time
 from cProfile import Profile
+from functools import partial
 from pathlib import Path
 from statistics import fmean
 
 import torch
 from matplotlib.figure import Figure
+from pages import DOCS, fill, markdown, read_csv
 from tqdm import tqdm
 
 from normeq.classical import METHODS
 from normeq.evaluate import ImageDenoiser, evaluate, image_denoiser
 from normeq.folders import Folder, read_folder
 from normeq.models import shipped
+from normeq.results import save_figure, write_csv
 
 SIGMA = 25
-DOCS = Path(__file__).parent.parent / "docs"
 QUALITY, TIMES, PLOT = (
     DOCS / name for name in ("quality-time.csv", "classical-time.csv", "quality-time.png")
 )
@@ -82,27 +83,19 @@ def shares(name: str, folder: Folder) -> list[str]:
 
 def update(path: Path, header: list[str], rows: Rows) -> Rows:
     """Replace rows of a table, keep the others, and return all of them."""
-    known: Rows = {}
-    if path.exists():
-        with path.open(newline="", encoding="utf-8") as file:
-            known = {name: cells for name, *cells in list(csv.reader(file))[1:]}
-    known |= rows
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(header)
-        writer.writerows([name, *cells] for name, cells in known.items())
+    known = {name: cells for name, *cells in (row.values() for row in read_csv(path))} | rows
+    write_csv(
+        path,
+        [dict(zip(header, [name, *cells], strict=True)) for name, cells in known.items()],
+    )
     return known
 
 
 def fill_page(name: str, path: Path) -> None:
-    """Put a CSV file into the guide as a table, between its two marks."""
-    with path.open(newline="", encoding="utf-8") as file:
-        header, *rows = csv.reader(file)
-    lines = [header, ["---"] * len(header), *([f"`{row[0]}`", *row[1:]] for row in rows)]
-    table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-    begin, end = f"<!-- {name}: begin -->\n", f"\n<!-- {name}: end -->"
-    before, rest = PAGE.read_text(encoding="utf-8").split(begin)
-    PAGE.write_text(before + begin + table + end + rest.split(end)[1], encoding="utf-8")
+    """Put a CSV file into the guide as a table."""
+    rows = read_csv(path)
+    cells = [[f"`{name}`", *figures] for name, *figures in (row.values() for row in rows)]
+    fill(PAGE, name, markdown(list(rows[0]), cells))
 
 
 def draw(rows: Rows) -> Figure:
@@ -143,7 +136,7 @@ def main() -> None:
             update(TIMES, header, {name: shares(name, folder)})
         header = ["model", "psnr", "seconds_per_megapixel"]
         rows = update(QUALITY, header, {name: measure(name, folder)})
-        draw(rows).savefig(PLOT, dpi=150)
+        save_figure(PLOT, partial(draw, rows))
         fill_page("quality", QUALITY)
         fill_page("times", TIMES)
 

@@ -12,10 +12,10 @@ drawn again from the CSV file.
 from __future__ import annotations
 
 import argparse
-import csv
 from pathlib import Path
 from statistics import fmean
 
+from pages import DOCS, read_csv
 from tqdm import tqdm
 
 from normeq.evaluate import evaluate, image_denoiser
@@ -24,7 +24,7 @@ from normeq.results import write_csv
 from normeq.training import checkpoint, load_recipe, shipped_recipes, train
 
 SIGMAS = (5, 10, 15, 20, 25, 30, 40, 50, 60, 75, 100)
-OUT = Path(__file__).parent.parent / "docs" / "robustness.csv"
+OUT = DOCS / "robustness.csv"
 
 
 def twins() -> list[str]:
@@ -60,8 +60,7 @@ def plot(table: Path) -> None:
     """Draw PSNR against sigma, as a picture beside the file."""
     from matplotlib.figure import Figure
 
-    with table.open(newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
+    rows = read_csv(table)
     figure = Figure(figsize=(7, 4.5), layout="constrained")
     axes = figure.subplots()
     for variant in dict.fromkeys(row["variant"] for row in rows):

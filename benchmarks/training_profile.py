@@ -11,9 +11,9 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 
 import torch
+from pages import DOCS
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.profiler import ProfilerActivity, profile
@@ -23,7 +23,7 @@ from normeq.bench import NETWORKS
 from normeq.memory import keep_freed
 from normeq.results import write_csv
 
-OUT = Path(__file__).parents[1] / "docs" / "training-profile.csv"
+OUT = DOCS / "training-profile.csv"
 VARIANTS = ("scale-equiv", "norm-equiv")
 KINDS: dict[str, Callable[[str], bool]] = {
     "convolutions, forward": lambda name: name == "aten::mkldnn_convolution",
