@@ -21,12 +21,14 @@ def settings(**fields) -> Optimization:
     return Optimization(steps=1, batch=1, learning_rate=1.0, **fields)
 
 
-def test_losses_are_means_and_balance_divides_by_the_level():
+def test_losses_are_means_and_balance_divides_by_a_power_of_the_level():
     batch = Batch(torch.zeros(2, 1, 1, 2), torch.zeros(2, 1, 1, 2), torch.tensor([0.1, 0.5]))
     output = torch.tensor([[[[1.0, 3.0]]], [[[-2.0, 2.0]]]])
     assert reconstruction_loss(output, batch, settings(loss="l1")) == 2.0
     assert reconstruction_loss(output, batch, settings(loss="mse")) == 4.5
-    assert reconstruction_loss(output, batch, settings(balance=True)) == pytest.approx(29.0)
+    assert reconstruction_loss(output, batch, settings(balance=1)) == pytest.approx(29.0)
+    batch.sigma[:] = torch.tensor([0.25, 1.0])
+    assert reconstruction_loss(output, batch, settings(balance=0.5)) == pytest.approx(7.0)
 
 
 @pytest.mark.parametrize("channels_last", ["true", "false"])

@@ -66,8 +66,8 @@ class Optimization(_Section):
     steps: Count
     batch: Count
     loss: Literal["l1", "mse"] = "mse"
-    #: Divide each sample's loss by its noise level, so that every level weighs the same.
-    balance: bool = False
+    #: Divide each sample's loss by this power of its noise level.
+    balance: Annotated[float, Field(ge=0, le=1)] = 0.0
     #: "muon" steps kernels by Muon, and by Adam what is left.
     optimizer: Literal["adam", "muon"] = "adam"
     learning_rate: Positive

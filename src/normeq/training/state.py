@@ -23,15 +23,16 @@ from normeq.training.schedule import ema_decay, learning_rate
 
 
 def reconstruction_loss(output: Tensor, batch: Batch, recipe: Optimization) -> Tensor:
-    """Mean over samples of the L1 or squared error, over the noise level where balanced.
+    """Mean over samples of the L1 or squared error, each over a power of its noise level.
 
     The squared error of a good denoiser grows about like the noise level; divided by it, weak and
-    strong noise pull equally hard, as they do in the mean of a PSNR.
+    strong noise weigh equally, as they do in the mean of a PSNR. Gradients, a product of error and
+    image, are about equally long after a division by its root.
     """
     error = output - batch.clean
     error = error.abs() if recipe.loss == "l1" else error.square()
     per_sample = error.flatten(1).mean(1)
-    return (per_sample / batch.sigma if recipe.balance else per_sample).mean()
+    return (per_sample / batch.sigma**recipe.balance).mean()
 
 
 class State:
