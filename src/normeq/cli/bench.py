@@ -53,7 +53,7 @@ def bench(
     if output is not None:
         make_folder(output)
     shape: dict[str, Any] = (
-        {"batch": 1, "size": 64} if quick else {"batch": 16, "size": 128, "seconds": 60}
+        {"batch": 1, "size": 64} if quick else {"batch": 16, "size": 128, "seconds": 300}
     )
     timings: list[Timing] = []
     for name in chosen:

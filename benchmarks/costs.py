@@ -1,0 +1,127 @@
+"""What equivariance costs, operation by operation: docs/costs.csv and its table in docs/speed.md.
+
+    python benchmarks/costs.py unet fdncnn drunet
+
+Milliseconds on 16x1x128x128, folded for inference in channels_last, fused for training in the
+default layout, by kind of operation. Every operation counts with its fastest time in any round:
+what disturbs the machine for a second or two then disturbs no figure, which medians of whole runs
+do not achieve on a shared machine. Networks that are not named keep their rows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections import Counter
+from collections.abc import Callable
+
+import torch
+from pages import DOCS, fill, markdown, read_csv
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.profiler import ProfilerActivity, profile
+
+import normeq
+from normeq.bench import NETWORKS
+from normeq.memory import keep_freed
+from normeq.results import write_csv
+
+OUT = DOCS / "costs.csv"
+VARIANTS = ("scale-equiv", "norm-equiv", "norm-equiv-residual", "norm-equiv-wrapped")
+KINDS: dict[str, Callable[[str], bool]] = {
+    "convolutions": lambda name: "convolution" in name.lower(),
+    "padding and copies": lambda name: "pad" in name.lower() or name == "aten::copy_",
+    "sums and products": lambda name: name.startswith(("aten::add", "aten::mul", "aten::dot")),
+    "activations": lambda name: name.startswith(
+        ("aten::threshold", "aten::clamp", "aten::relu", "aten::abs", "aten::sgn")
+    ),
+    "everything else": lambda name: True,
+}
+Operation = tuple[str, float]
+
+
+def build(network: str, variant: normeq.models.Variant, job: str) -> nn.Module:
+    net = normeq.create(network, variant)
+    if job == "training":
+        return normeq.nn.fuse(net.train())
+    return normeq.fold(net.eval()).to(memory_format=torch.channels_last)
+
+
+def operations(net: nn.Module, x: Tensor, job: str) -> list[Operation]:
+    """Run a network once; return its operations in their order, each with its own milliseconds."""
+    with (
+        profile(activities=[ProfilerActivity.CPU]) as profiler,
+        torch.inference_mode(job == "inference"),
+    ):
+        net.zero_grad(set_to_none=True)
+        output = net(x)
+        if job == "training":
+            F.mse_loss(output, x).backward()
+    events = sorted(profiler.events(), key=lambda event: event.time_range.start)
+    return [(event.name, event.self_cpu_time_total / 1000) for event in events]
+
+
+def fastest(first: list[Operation], second: list[Operation]) -> list[Operation]:
+    """Return the lower time of each operation in two runs of one network."""
+    assert [name for name, _ in first] == [name for name, _ in second]
+    return [
+        (name, min(time, other)) for (name, time), (_, other) in zip(first, second, strict=True)
+    ]
+
+
+def by_kind(taken: list[Operation]) -> Counter[str]:
+    totals: Counter[str] = Counter()
+    for name, milliseconds in taken:
+        totals[next(kind for kind, belongs in KINDS.items() if belongs(name))] += milliseconds
+    return totals
+
+
+def measure(network: str, job: str, seconds: float) -> list[dict[str, str]]:
+    """Return a row for each kind of operation, one for their sum, and one for its ratio."""
+    x = torch.rand(16, 1, 128, 128)
+    nets = {variant: build(network, variant, job) for variant in VARIANTS}
+    for net in nets.values():
+        operations(net, x, job)  # the first run warms up
+    best = {variant: operations(net, x, job) for variant, net in nets.items()}
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        for variant, net in nets.items():
+            best[variant] = fastest(best[variant], operations(net, x, job))
+    totals = {variant: by_kind(taken) for variant, taken in best.items()}
+
+    def row(name: str, cells: dict[str, str]) -> dict[str, str]:
+        return {"network": network, "job": job, "operations": name, **cells}
+
+    sums = {variant: taken.total() for variant, taken in totals.items()}
+    return [
+        *(row(kind, {v: f"{totals[v][kind]:.1f}" for v in VARIANTS}) for kind in KINDS),
+        row("all", {v: f"{sums[v]:.1f}" for v in VARIANTS}),
+        row("ratio", {v: f"{sums[v] / sums[VARIANTS[0]]:.3f}" for v in VARIANTS}),
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("networks", nargs="+", choices=NETWORKS)
+    parser.add_argument("--seconds", type=float, default=240, help="for each network and job")
+    given = parser.parse_args()
+    keep_freed()
+    for network in given.networks:
+        for job in ("inference", "training"):
+            print(f"{network}, {job}", flush=True)
+            measured = measure(network, job, given.seconds)
+            kept = [row for row in read_csv(OUT) if (row["network"], row["job"]) != (network, job)]
+            rows = sorted([*kept, *measured], key=lambda row: (row["network"], row["job"]))
+            write_csv(OUT, rows)
+    fill(DOCS / "speed.md", "costs", table())
+
+
+def table() -> str:
+    rows = read_csv(OUT)
+    return markdown(list(rows[0]), [list(row.values()) for row in rows])
+
+
+if __name__ == "__main__":
+    main()
