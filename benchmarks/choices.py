@@ -12,11 +12,11 @@ from tempfile import TemporaryDirectory
 
 import torch
 from accelerate import Accelerator
-from pages import DOCS, fill, markdown, read_csv
+from pages import DOCS, fill, markdown
 
 from normeq.folders import read_folder
 from normeq.memory import keep_freed
-from normeq.results import write_csv
+from normeq.results import read_csv, write_csv
 from normeq.training import load_recipe, train
 from normeq.training.data import Patches
 from normeq.training.log import read_table
@@ -71,8 +71,8 @@ def main() -> None:
                 **{key: f"{scores[key]:.2f}" for key in scores if key.startswith("psnr")},
             }
         )
+        write_csv(DOCS / "choices.csv", rows)
         print(rows[-1], flush=True)
-    write_csv(DOCS / "choices.csv", rows)
     fill(DOCS / "models.md", "choices", table())
 
 

@@ -14,14 +14,14 @@ import math
 from pathlib import Path
 
 import torch
-from pages import DOCS, fill, markdown, read_csv
+from pages import DOCS, fill, markdown
 from torch import nn
 from tqdm import trange
 
 import normeq
 from normeq.conversion.api import TARGETS
 from normeq.folders import read_folder
-from normeq.results import write_csv
+from normeq.results import read_csv, write_csv
 from normeq.training.data import Batch, Patches, noisy_images
 from normeq.training.recipe import Data, Validation
 

@@ -16,15 +16,13 @@ from collections import Counter
 from collections.abc import Callable
 
 import torch
-from pages import DOCS, fill, markdown, read_csv
-from torch import Tensor, nn
-from torch.nn import functional as F
+from pages import DOCS, fill, markdown
 from torch.profiler import ProfilerActivity, profile
 
-import normeq
-from normeq.bench import NETWORKS
+from normeq.bench import NETWORKS, Case
+from normeq.bench.networks import Job, build, runner
 from normeq.memory import keep_freed
-from normeq.results import write_csv
+from normeq.results import read_csv, write_csv
 
 OUT = DOCS / "costs.csv"
 VARIANTS = ("scale-equiv", "norm-equiv", "norm-equiv-residual", "norm-equiv-wrapped")
@@ -40,23 +38,10 @@ KINDS: dict[str, Callable[[str], bool]] = {
 Operation = tuple[str, float]
 
 
-def build(network: str, variant: normeq.models.Variant, job: str) -> nn.Module:
-    net = normeq.create(network, variant)
-    if job == "training":
-        return normeq.nn.fuse(net.train())
-    return normeq.fold(net.eval()).to(memory_format=torch.channels_last)
-
-
-def operations(net: nn.Module, x: Tensor, job: str) -> list[Operation]:
+def operations(run: Callable[[], None]) -> list[Operation]:
     """Run a network once; return its operations in their order, each with its own milliseconds."""
-    with (
-        profile(activities=[ProfilerActivity.CPU]) as profiler,
-        torch.inference_mode(job == "inference"),
-    ):
-        net.zero_grad(set_to_none=True)
-        output = net(x)
-        if job == "training":
-            F.mse_loss(output, x).backward()
+    with profile(activities=[ProfilerActivity.CPU]) as profiler:
+        run()
     events = sorted(profiler.events(), key=lambda event: event.time_range.start)
     return [(event.name, event.self_cpu_time_total / 1000) for event in events]
 
@@ -64,9 +49,8 @@ def operations(net: nn.Module, x: Tensor, job: str) -> list[Operation]:
 def fastest(first: list[Operation], second: list[Operation]) -> list[Operation]:
     """Return the lower time of each operation in two runs of one network."""
     assert [name for name, _ in first] == [name for name, _ in second]
-    return [
-        (name, min(time, other)) for (name, time), (_, other) in zip(first, second, strict=True)
-    ]
+    pairs = zip(first, second, strict=True)
+    return [(name, min(taken, other)) for (name, taken), (_, other) in pairs]
 
 
 def by_kind(taken: list[Operation]) -> Counter[str]:
@@ -76,17 +60,19 @@ def by_kind(taken: list[Operation]) -> Counter[str]:
     return totals
 
 
-def measure(network: str, job: str, seconds: float) -> list[dict[str, str]]:
+def measure(network: str, job: Job, seconds: float) -> list[dict[str, str]]:
     """Return a row for each kind of operation, one for their sum, and one for its ratio."""
     x = torch.rand(16, 1, 128, 128)
-    nets = {variant: build(network, variant, job) for variant in VARIANTS}
-    for net in nets.values():
-        operations(net, x, job)  # the first run warms up
-    best = {variant: operations(net, x, job) for variant, net in nets.items()}
+    layout = "channels_last" if job == "inference" else "contiguous"
+    cases = {variant: Case(network, variant, job, layout=layout) for variant in VARIANTS}
+    runs = {variant: runner(build(case, {}), x, job) for variant, case in cases.items()}
+    for run in runs.values():
+        run()  # the first run warms up
+    best = {variant: operations(run) for variant, run in runs.items()}
     end = time.monotonic() + seconds
     while time.monotonic() < end:
-        for variant, net in nets.items():
-            best[variant] = fastest(best[variant], operations(net, x, job))
+        for variant, run in runs.items():
+            best[variant] = fastest(best[variant], operations(run))
     totals = {variant: by_kind(taken) for variant, taken in best.items()}
 
     def row(name: str, cells: dict[str, str]) -> dict[str, str]:

@@ -13,14 +13,14 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pages import DOCS, fill, markdown, read_csv
+from pages import DOCS, fill, markdown
 from tqdm import tqdm
 
 import normeq
 from normeq.evaluate import Score, evaluate, image_denoiser, means
 from normeq.folders import Folder, read_folder
 from normeq.models import shipped
-from normeq.results import write_csv
+from normeq.results import read_csv, write_csv
 
 SIGMAS = (15, 25, 50)
 CSV, PAGE = DOCS / "models.csv", DOCS / "models.md"

@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 DOCS = Path(__file__).parents[1] / "docs"
-
-
-def read_csv(path: Path) -> list[dict[str, str]]:
-    """Return the rows of a CSV file; none if there is no such file."""
-    if not path.exists():
-        return []
-    with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
 
 
 def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

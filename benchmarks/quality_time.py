@@ -20,14 +20,14 @@ from statistics import fmean
 
 import torch
 from matplotlib.figure import Figure
-from pages import DOCS, fill, markdown, read_csv
+from pages import DOCS, fill, markdown
 from tqdm import tqdm
 
 from normeq.classical import METHODS
 from normeq.evaluate import ImageDenoiser, evaluate, image_denoiser
 from normeq.folders import Folder, read_folder
 from normeq.models import shipped
-from normeq.results import save_figure, write_csv
+from normeq.results import read_csv, save_figure, write_csv
 
 SIGMA = 25
 QUALITY, TIMES, PLOT = (

@@ -6,7 +6,9 @@ python benchmarks/speed.py
 
 from __future__ import annotations
 
-from pages import DOCS, fill, markdown, read_csv
+from pages import DOCS, fill, markdown
+
+from normeq.results import read_csv
 
 README = DOCS.parent / "README.md"
 VARIANTS = ("ordinary", "norm-equiv", "norm-equiv-residual", "norm-equiv-wrapped", "affine only")

@@ -8,7 +8,7 @@ from torch import nn
 from typer.testing import CliRunner
 
 from normeq.bench import denoise_parts, measure, multiply_adds
-from normeq.bench.networks import _build, _interleaved, _ratio, cases
+from normeq.bench.networks import _interleaved, _ratio, build, cases
 from normeq.bench.table import read_timings, write_timings
 from normeq.cli import app
 from normeq.models import create
@@ -65,7 +65,7 @@ def test_the_grid_of_the_paper() -> None:
     kinds = {}
     for case in cases("unet", "training"):
         if case.path == "as built" or case.variant in ("affine only", "sort only"):
-            plain = _build(
+            plain = build(
                 case.__class__(case.network, case.variant, case.job, "as built"),
                 {"widths": (4, 6), "blocks": 1},
             )

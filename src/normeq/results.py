@@ -41,6 +41,14 @@ def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
         temporary.write_text(table.getvalue(), encoding="utf-8")
 
 
+def read_csv(path: Path) -> list[dict[str, str]]:
+    """Return the rows of a CSV file; none if there is no such file."""
+    if not path.exists():
+        return []
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
 def save_figure(path: Path, draw: Callable[[], Figure]) -> None:
     """Draw a figure and write it as PNG."""
     try:

@@ -148,8 +148,8 @@ def measure(
     torch.compiler.reset()  # compiled networks of earlier calls count towards torch's limit
     x = torch.rand(batch, 1, size, size)
     listed = cases(network, job, compiled)
-    networks = [_build(case, options) for case in listed]
-    runs = [_runner(net, x, job) for net in networks]
+    networks = [build(case, options) for case in listed]
+    runs = [runner(net, x, job) for net in networks]
     bare = bare_convolutions()
     times = _interleaved(
         [*runs, *(run for run, _ in bare)],
@@ -220,14 +220,15 @@ def _baseline(case: Case, listed: Sequence[Case], times: Sequence[list[float]]) 
 
 def _ratio(taken: list[float], baseline: list[float]) -> tuple[float, float]:
     """Return the median over rounds of one time over another, and half its quartile distance."""
-    ratios = [time / other for time, other in zip(taken, baseline, strict=True)]
+    ratios = [seconds / other for seconds, other in zip(taken, baseline, strict=True)]
     if len(ratios) == 1:
         return ratios[0], 0.0
     lower, middle, upper = statistics.quantiles(ratios, n=4, method="inclusive")
     return middle, (upper - lower) / 2
 
 
-def _build(case: Case, options: dict[str, Any]) -> nn.Module:
+def build(case: Case, options: dict[str, Any]) -> nn.Module:
+    """Return the network of a case, ready to run."""
     net: nn.Module
     if case.variant == "affine only":
         net = _swap(create(case.network, "norm-equiv", **options), SortPool, nn.ReLU)
@@ -252,7 +253,9 @@ def _swap(net: nn.Module, old: type[nn.Module], new: Callable[[], nn.Module]) ->
     return net
 
 
-def _runner(net: nn.Module, x: Tensor, job: Job) -> Callable[[], None]:
+def runner(net: nn.Module, x: Tensor, job: Job) -> Callable[[], None]:
+    """Return a function that does a job once."""
+
     def infer() -> None:
         with torch.inference_mode():
             net(x)

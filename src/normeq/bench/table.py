@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any, get_type_hints
 from normeq.bench.chart import draw
 from normeq.bench.files import Part
 from normeq.bench.networks import Timing
-from normeq.results import save_figure, write_csv
+from normeq.results import read_csv, save_figure, write_csv
 
 
 def text(timings: Iterable[Timing]) -> str:
@@ -46,14 +45,8 @@ def write_parts(folder: Path, parts: Sequence[Part]) -> None:
 
 def read_timings(path: Path) -> list[Timing]:
     """Read what `write_timings` wrote; nothing if that was another version, or never."""
-    if not path.exists():
-        return []
     kinds = get_type_hints(Timing)
-    with path.open(newline="", encoding="utf-8") as file:
-        rows = csv.DictReader(file)
-        if list(rows.fieldnames or ()) != list(kinds):
-            return []
-        return [_timing(row, kinds) for row in rows]
+    return [_timing(row, kinds) for row in read_csv(path) if list(row) == list(kinds)]
 
 
 def _timing(row: dict[str, str], kinds: dict[str, Any]) -> Timing:
