@@ -90,6 +90,18 @@ def test_networks_see_black_at_0_and_white_at_1_and_the_level_if_they_take_it(
     np.testing.assert_allclose(denoiser(noisy, 0.1), expected, atol=1e-5)
 
 
+def test_functions_get_the_level_if_they_take_it(tmp_path, monkeypatch):
+    (tmp_path / "denoisers_of_mine.py").write_text(
+        "def brighter():\n    return lambda image: image + 1\n"
+        "def by_level():\n    return lambda image, sigma: image + sigma\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    for factory, added in (("brighter", 1.0), ("by_level", 0.5)):
+        denoiser, channels = image_denoiser(f"denoisers_of_mine:{factory}")
+        assert channels == 1
+        np.testing.assert_allclose(denoiser(np.zeros((1, 4, 5), np.float32), 0.5), added)
+
+
 @pytest.fixture
 def photographs(tmp_path: Path) -> Path:
     folder = tmp_path / "photographs"

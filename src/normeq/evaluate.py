@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
@@ -92,7 +93,7 @@ def image_denoiser(name: str) -> tuple[ImageDenoiser, int]:
     for colour, which sees all channels at once, is called directly.
     """
     model = resolve(name)
-    blind = getattr(model, "blind", isinstance(model, torch.nn.Module))
+    blind = _is_blind(model)
     channels = getattr(model, "channels", 1)
 
     def gray(noisy: NDArray[np.float32], sigma: float) -> NDArray[Any]:
@@ -107,6 +108,19 @@ def image_denoiser(name: str) -> tuple[ImageDenoiser, int]:
         return output[0].numpy()
 
     return gray if channels == 1 else colour, channels
+
+
+def _is_blind(model: Callable[..., Any]) -> bool:
+    """Whether a denoiser takes the image alone: as it says itself, or as its parameters show."""
+    if isinstance(model, torch.nn.Module) or hasattr(model, "blind"):
+        return getattr(model, "blind", True)
+    try:
+        inspect.signature(model).bind("image", "sigma")
+    except TypeError:
+        return True
+    except ValueError:  # compiled code does not show its parameters
+        return False
+    return False
 
 
 def means(scores: Sequence[Score]) -> list[Score]:

@@ -61,9 +61,9 @@ class Timing:
     Attributes
     ----------
     ratio
-        Time over that of the scale-equiv network in its fastest layout, compiled where the case
-        is compiled, otherwise as built or on the fast path, whichever takes less: the median of
-        the ratios of all rounds, which what slows a whole round does not change.
+        Time over that of the scale-equiv network on its fast path in its fastest layout, compiled
+        where the case is compiled: the median of the ratios of all rounds, which what slows a
+        whole round does not change.
     spread
         Half the distance between the quartiles of those ratios.
     macs_per_pixel
@@ -100,12 +100,11 @@ def cases(network: str, job: Job, compiled: bool = False) -> list[Case]:
         Case(network, variant, job, layout=usual)
         for variant in ("ordinary", "affine only", "sort only")
     ]
-    both = (_BASELINE, "norm-equiv")
-    listed += [Case(network, variant, job, "as built", "contiguous") for variant in both]
+    listed.append(Case(network, "norm-equiv", job, "as built", "contiguous"))
     if compiled and job == "inference":
         listed += [
             Case(network, variant, job, "compiled", layout)
-            for variant in both
+            for variant in (_BASELINE, "norm-equiv")
             for layout in _LAYOUTS
         ]
     return listed
