@@ -72,6 +72,17 @@ def test_a_run_leaves_weights_logs_a_curve_and_its_recipe(finished):
     assert best == round(max(row["psnr"] for row in validations), 3)
 
 
+def test_a_layer_that_fell_silent_is_named(photographs, tmp_path):
+    recipe = short_recipe()
+    network = recipe.network
+    net = normeq.create(network.architecture, network.variant, **network.size)
+    torch.nn.init.zeros_(net.body[0].branch[0].weight)
+    normeq.save(net, tmp_path / "silent.safetensors", {})
+    recipe = short_recipe(f"network.init={tmp_path / 'silent.safetensors'}")
+    with pytest.warns(UserWarning, match=r"1 of 3 ReLUs .* the first body\.0\.branch\.1"):
+        train(recipe, photographs, tmp_path / "run", validation=photographs)
+
+
 def test_training_learns_to_denoise(photographs, tmp_path):
     recipe = short_recipe("optimization.steps=150", "validation.every=75", "log_every=10")
     report = train(recipe, photographs, tmp_path / "run", validation=photographs)

@@ -63,8 +63,8 @@ class Vocabulary(ABC):
         """Return a dense layer."""
 
     @abstractmethod
-    def activation(self) -> nn.Module:
-        """Return the nonlinearity."""
+    def activation(self, leak: float = 0.0) -> nn.Module:
+        """Return the nonlinearity; where it cuts off negative values, `leak` is their slope."""
 
     @abstractmethod
     def residual(self) -> nn.Module:
@@ -114,8 +114,8 @@ class PlainVocabulary(Vocabulary):
     def linear(self, inputs: int, outputs: int) -> nn.Module:
         return _he_init(nn.Linear(inputs, outputs, bias=self.bias), inputs, 1.0)
 
-    def activation(self) -> nn.Module:
-        return nn.ReLU()
+    def activation(self, leak: float = 0.0) -> nn.Module:
+        return nn.LeakyReLU(leak) if leak else nn.ReLU()
 
     def residual(self) -> nn.Module:
         return Add()
@@ -167,7 +167,7 @@ class AffineVocabulary(Vocabulary):
     def linear(self, inputs: int, outputs: int) -> nn.Module:
         return AffineLinear(inputs, outputs)
 
-    def activation(self) -> nn.Module:
+    def activation(self, leak: float = 0.0) -> nn.Module:  # sorting cuts nothing off
         return SortPool()
 
     def residual(self) -> nn.Module:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, closing, nullcontext
 from pathlib import Path
@@ -10,6 +11,7 @@ from statistics import fmean
 
 import torch
 from accelerate import Accelerator
+from torch import Tensor
 
 import normeq
 from normeq.atomic import replacing, writing
@@ -22,6 +24,7 @@ from normeq.training.log import Log
 from normeq.training.recipe import Recipe
 from normeq.training.report import DATA, FILES, NETWORK, Report
 from normeq.training.schedule import learning_rate
+from normeq.training.silence import watching_relus
 from normeq.training.state import State
 from normeq.training.stopping import Stopped, stop_requests
 
@@ -237,15 +240,28 @@ class _Run:
         noisy = noisy_images(images, recipe.validation, recipe.data.noise, recipe.seed)
         network.eval()
         measured = torch.zeros(len(recipe.validation.sigma) * len(images), dtype=torch.float64)
-        for index, batch in enumerate(noisy):
-            if index % self._accelerator.num_processes == self._accelerator.process_index:
-                batch = self._state.on_device(batch)
-                output = network(batch.noisy, None if recipe.network.blind else batch.sigma)
-                measured[index] = psnr(output.cpu().numpy(), batch.clean.cpu().numpy())
+        with watching_relus(network) as passing:
+            for index, batch in enumerate(noisy):
+                if index % self._accelerator.num_processes == self._accelerator.process_index:
+                    batch = self._state.on_device(batch)
+                    output = network(batch.noisy, None if recipe.network.blind else batch.sigma)
+                    measured[index] = psnr(output.cpu().numpy(), batch.clean.cpu().numpy())
         network.train()
+        self._warn_of_silence(passing)
         total = self._accelerator.reduce(measured.to(self._accelerator.device), "sum")
         means = total.view(len(recipe.validation.sigma), len(images)).mean(1).tolist()
         return dict(zip(recipe.validation.sigma, means, strict=True))
+
+    def _warn_of_silence(self, passing: dict[str, Tensor]) -> None:
+        """Say so if a whole layer passes nothing on any more: the run may look well without it."""
+        silent = [name for name, channels in passing.items() if not channels.any()]
+        if silent and self._accelerator.is_main_process:
+            warnings.warn(
+                f"{len(silent)} of {len(passing)} ReLUs let nothing pass any more, the first "
+                f"{silent[0]}: start again with a lower optimization.learning_rate, or a network "
+                "with a leak.",
+                stacklevel=2,
+            )
 
     def _save_weights(self, name: str, scores: dict[float, float]) -> None:
         state = self._state

@@ -20,6 +20,8 @@ _COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 _ITERATIONS = 5
 # A step's root mean square is this many times the rate, as Adam's is in practice.
 _STEP_RMS = 0.2
+# Gradients shorter than this stand for nothing, and squares of much shorter ones vanish.
+_SHORTEST = 1e-12
 # A kernel with fewer rows or columns has no spectrum worth flattening.
 _SMALLEST_SIDE = 16
 
@@ -100,7 +102,7 @@ def orthogonalized(matrices: Tensor) -> Tensor:
     if matrices.shape[-2] > matrices.shape[-1]:
         return orthogonalized(matrices.mT).mT
     norms = torch.linalg.matrix_norm(matrices, keepdim=True)
-    matrices = matrices / norms.clamp_min(torch.finfo(matrices.dtype).tiny)
+    matrices = matrices / norms.clamp_min(_SHORTEST)
     one, three, five = _COEFFICIENTS
     gram = matrices @ matrices.mT
     identity = torch.eye(gram.shape[-1], dtype=gram.dtype, device=gram.device)
