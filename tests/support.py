@@ -13,7 +13,7 @@ TINY: dict[str, dict[str, Any]] = {
     "drunet": {"widths": (4, 6), "blocks": 1},
     "fdncnn": {"width": 6, "depth": 4},
     "ffdnet": {"width": 6, "depth": 4},
-    "unet": {"widths": (4, 6), "blocks": 1, "leak": 0.1},
+    "unet": {"widths": (4, 6), "blocks": 1, "sort": True},
     "vgg8b": {"widths": (4, 4, 6, 6, 6, 6), "hidden": 24, "image_size": 20},
 }
 DENOISERS = [name for name in names() if name != "vgg8b"]

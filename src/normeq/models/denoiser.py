@@ -30,13 +30,15 @@ class Denoiser(Network):
         Whether it works without being told the noise level.
     channels
         1 for gray images, 3 for colour.
+    sort
+        Whether sort pooling takes the place of ReLU in the variants that have it.
     """
 
-    def __init__(self, variant: Variant, *, blind: bool, channels: int) -> None:
+    def __init__(self, variant: Variant, *, blind: bool, channels: int, sort: bool = False) -> None:
         super().__init__(variant)
         self.blind = blind
         self.channels = channels
-        self.words = vocabulary(variant)
+        self.words = vocabulary(variant, sort)
         self.stride = 1
         self.receptive_field: int | None = None
 

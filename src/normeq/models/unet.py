@@ -17,12 +17,10 @@ from normeq.models.vocabulary import Variant, Vocabulary
 class ResidualBlock(nn.Module):
     """Convolution, nonlinearity, convolution, joined with the input."""
 
-    def __init__(
-        self, words: Vocabulary, width: int, gains: tuple[float, float], leak: float = 0.0
-    ) -> None:
+    def __init__(self, words: Vocabulary, width: int, gains: tuple[float, float]) -> None:
         super().__init__()
         first, second = (words.conv(width, width, gain=gain) for gain in gains)
-        self.branch = nn.Sequential(first, words.activation(leak), second)
+        self.branch = nn.Sequential(first, words.activation(), second)
         self.residual = words.residual()
 
     def forward(self, x: Tensor) -> Tensor:
@@ -44,9 +42,9 @@ class UNet(Denoiser):
         Residual blocks at each scale, on the way down and again on the way up.
     unshuffle
         The factor by which the image is folded into channels before the first convolution.
-    leak
-        Slope of the activation below zero, where the variant has ReLU. Without one, whole scales
-        can fall silent for ever in a long training at a high rate.
+    sort
+        Whether sort pooling takes the place of ReLU in the variants that have it. In a long
+        training at a high rate, ReLU falls silent at all scales but the finest.
 
     Examples
     --------
@@ -67,16 +65,16 @@ class UNet(Denoiser):
         widths: Sequence[int] = (32, 64, 128),
         blocks: int = 2,
         unshuffle: int = 2,
-        leak: float = 0.0,
+        sort: bool = False,
     ) -> None:
-        super().__init__(variant, blind=blind, channels=channels)
+        super().__init__(variant, blind=blind, channels=channels, sort=sort)
         words = self.words
         gains = words.branch_gains(blocks * (2 * len(widths) - 1))
         folded = channels * unshuffle**2
         coarser = list(pairwise(widths))
 
         def scale(width: int) -> list[nn.Module]:
-            return [ResidualBlock(words, width, gains, leak) for _ in range(blocks)]
+            return [ResidualBlock(words, width, gains) for _ in range(blocks)]
 
         self.unshuffle = unshuffle
         self.head = words.first_conv(folded, widths[0], maps=self.maps)

@@ -63,8 +63,8 @@ class Vocabulary(ABC):
         """Return a dense layer."""
 
     @abstractmethod
-    def activation(self, leak: float = 0.0) -> nn.Module:
-        """Return the nonlinearity; where it cuts off negative values, `leak` is their slope."""
+    def activation(self) -> nn.Module:
+        """Return the nonlinearity."""
 
     @abstractmethod
     def residual(self) -> nn.Module:
@@ -87,11 +87,15 @@ class Add(nn.Module):
 
 
 class PlainVocabulary(Vocabulary):
-    """Zero-padded convolutions and ReLU, with biases (ordinary) or without (scale-equivariant)."""
+    """Zero-padded convolutions and ReLU, with biases (ordinary) or without (scale-equivariant).
 
-    def __init__(self, bias: bool) -> None:
+    With `sort`, sort pooling takes the place of ReLU: it scales as well, and never falls silent.
+    """
+
+    def __init__(self, bias: bool, sort: bool = False) -> None:
         self.bias = bias
         self.batch_norm = bias
+        self.sort = sort
 
     def conv(self, inputs: int, outputs: int, kernel: int = 3, gain: float = 1.0) -> nn.Module:
         conv = nn.Conv2d(inputs, outputs, kernel, padding=kernel // 2, bias=self.bias)
@@ -114,15 +118,16 @@ class PlainVocabulary(Vocabulary):
     def linear(self, inputs: int, outputs: int) -> nn.Module:
         return _he_init(nn.Linear(inputs, outputs, bias=self.bias), inputs, 1.0)
 
-    def activation(self, leak: float = 0.0) -> nn.Module:
-        return nn.LeakyReLU(leak) if leak else nn.ReLU()
+    def activation(self) -> nn.Module:
+        return SortPool() if self.sort else nn.ReLU()
 
     def residual(self) -> nn.Module:
         return Add()
 
     def branch_gains(self, branches: int) -> tuple[float, float]:
         # Shared by both: kernels that start small are soon forgotten, and training is faster.
-        gain = (2 * branches) ** -0.25
+        # Sorting keeps the energy of features, of which ReLU keeps half.
+        gain = (4 * branches if self.sort else 2 * branches) ** -0.25
         return gain, gain
 
 
@@ -131,8 +136,8 @@ class DifferenceVocabulary(PlainVocabulary):
 
     adds_input = True
 
-    def __init__(self) -> None:
-        super().__init__(bias=False)
+    def __init__(self, sort: bool = False) -> None:
+        super().__init__(bias=False, sort=sort)
 
     def first_conv(self, inputs: int, outputs: int, kernel: int = 3, maps: int = 0) -> nn.Module:
         return ZeroSumConv2d(
@@ -167,7 +172,7 @@ class AffineVocabulary(Vocabulary):
     def linear(self, inputs: int, outputs: int) -> nn.Module:
         return AffineLinear(inputs, outputs)
 
-    def activation(self, leak: float = 0.0) -> nn.Module:  # sorting cuts nothing off
+    def activation(self) -> nn.Module:
         return SortPool()
 
     def residual(self) -> nn.Module:
@@ -178,8 +183,10 @@ class AffineVocabulary(Vocabulary):
         return 1.0, math.sqrt(3)
 
 
-def vocabulary(variant: Variant) -> Vocabulary:
+def vocabulary(variant: Variant, sort: bool = False) -> Vocabulary:
     """Return the vocabulary of a variant; a wrapped network is an ordinary one inside.
+
+    Sort pooling belongs to the affine form; with `sort`, the others have it instead of ReLU.
 
     Examples
     --------
@@ -188,13 +195,13 @@ def vocabulary(variant: Variant) -> Vocabulary:
     """
     match variant:
         case "ordinary" | "norm-equiv-wrapped":
-            return PlainVocabulary(bias=True)
+            return PlainVocabulary(bias=True, sort=sort)
         case "scale-equiv":
-            return PlainVocabulary(bias=False)
+            return PlainVocabulary(bias=False, sort=sort)
         case "norm-equiv":
             return AffineVocabulary()
         case "norm-equiv-residual":
-            return DifferenceVocabulary()
+            return DifferenceVocabulary(sort)
     raise UsageError(f"variant {variant!r} is unknown: use one of {', '.join(VARIANTS)}.")
 
 

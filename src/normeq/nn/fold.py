@@ -290,11 +290,11 @@ class _Part:
                 pads, mode = tuple(conv_padding(layer.conv)), layer.conv.padding_mode
         return pads, mode
 
-    def reuse_memory(self, node: fx.Node, in_place: nn.Module) -> None:
+    def reuse_memory(self, node: fx.Node) -> None:
         """Let ReLU write over the output of a linear layer, which no gradient needs."""
         before = node.args[0]
         if _feeds_only(before, node) and isinstance(self.layer(before), (*_LINEAR, _AbsorbingConv)):
-            self.replace(node, in_place)
+            self.replace(node, nn.ReLU(inplace=True))
 
 
 def _feeds_only(node: Any, user: fx.Node) -> TypeGuard[fx.Node]:
@@ -311,8 +311,6 @@ def _absorb(traced: fx.GraphModule) -> None:
             case AffineResidual() as residual:
                 part.absorb_residual(node, residual)
             case nn.ReLU():
-                part.reuse_memory(node, nn.ReLU(inplace=True))
-            case nn.LeakyReLU(negative_slope=slope) if slope > 0:  # otherwise gradients need x
-                part.reuse_memory(node, nn.LeakyReLU(slope, inplace=True))
+                part.reuse_memory(node)
     traced.delete_all_unused_submodules()
     traced.recompile()

@@ -258,8 +258,8 @@ class _Run:
         if silent and self._accelerator.is_main_process:
             warnings.warn(
                 f"{len(silent)} of {len(passing)} ReLUs let nothing pass any more, the first "
-                f"{silent[0]}: start again with a lower optimization.learning_rate, or a network "
-                "with a leak.",
+                f"{silent[0]}: start again with a lower optimization.learning_rate, or with sort "
+                "pooling instead.",
                 stacklevel=2,
             )
 

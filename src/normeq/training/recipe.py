@@ -32,7 +32,7 @@ class Network(_Section):
     ]
     blind: bool = True
     channels: Literal[1, 3] = 1
-    size: dict[str, int | float | tuple[int, ...]] = {}
+    size: dict[str, bool | int | tuple[int, ...]] = {}
     #: A shipped name or a weights file to start from instead of random weights.
     init: str | None = None
 
