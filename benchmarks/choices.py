@@ -26,7 +26,8 @@ from normeq.training.state import State
 # Each optimiser at the rate that suits it.
 ADAM = ["optimization.optimizer=adam", "optimization.learning_rate=2e-3"]
 CHOICES = {
-    "as shipped: residual form, widths 32, 64, 128, Muon": [],
+    "as shipped: residual form, sort pooling, widths 32, 64, 128, Muon": [],
+    "ReLU": ["network.size.sort=false"],
     "affine form": ["network.variant=norm-equiv"],
     "Adam": ADAM,
     "widths 48, 96, 192": ["network.size.widths=[48,96,192]"],

@@ -13,24 +13,28 @@ TINY: dict[str, dict[str, Any]] = {
     "drunet": {"widths": (4, 6), "blocks": 1},
     "fdncnn": {"width": 6, "depth": 4},
     "ffdnet": {"width": 6, "depth": 4},
-    "unet": {"widths": (4, 6), "blocks": 1, "sort": True},
+    "unet": {"widths": (4, 6), "blocks": 1},
     "vgg8b": {"widths": (4, 4, 6, 6, 6, 6), "hidden": 24, "image_size": 20},
 }
 DENOISERS = [name for name in names() if name != "vgg8b"]
-#: Every network, variant and blindness, as keyword arguments of `create`.
+#: Every network, variant, blindness and nonlinearity, as keyword arguments of `create`.
 EVERY_NETWORK: list[dict[str, Any]] = [
     {"name": name, "variant": variant, **blindness}
     for name in names()
     for variant, blindness in itertools.product(
         variants(name), [{"blind": True}, {"blind": False}] if name in DENOISERS else [{}]
     )
+] + [
+    {"name": "unet", "variant": variant, "blind": True, "sort": True}
+    for variant in variants("unet")
+    if variant != "norm-equiv"
 ]
 
 
 def describe(options: dict[str, Any]) -> str:
     """Name a parametrized network."""
     blind = {True: "-blind", False: "-sigma", None: ""}[options.get("blind")]
-    return f"{options['name']}-{options['variant']}{blind}"
+    return f"{options['name']}-{options['variant']}{blind}{'-sort' * options.get('sort', False)}"
 
 
 def tiny(name: str, variant: str = "norm-equiv", **options: Any) -> Network | Wrapped:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Callable
 from importlib import import_module
@@ -35,6 +36,34 @@ def resolve(name: str) -> Callable[..., Any]:
     if separator and module.replace(".", "").isidentifier() and factory.isidentifier():
         return _call_factory(name, module, factory)
     return METHODS[name] if name in METHODS else load(name)
+
+
+def is_blind(denoiser: Callable[..., Any]) -> bool | None:
+    """Whether a denoiser takes the image alone; None if it takes sigma where there is one.
+
+    Networks, and what has an attribute ``blind``, say so themselves; functions by their parameters.
+
+    Examples
+    --------
+    >>> is_blind(lambda image: image), is_blind(lambda image, sigma: image)
+    (True, False)
+    """
+    if isinstance(denoiser, nn.Module) or hasattr(denoiser, "blind"):
+        return bool(getattr(denoiser, "blind", True))
+    try:
+        parameters = inspect.signature(denoiser)
+    except ValueError:  # compiled code does not show them
+        return None
+    takes_sigma, takes_none = _binds(parameters, 2), _binds(parameters, 1)
+    return None if takes_sigma and takes_none else not takes_sigma
+
+
+def _binds(parameters: inspect.Signature, count: int) -> bool:
+    try:
+        parameters.bind(*range(count))
+    except TypeError:
+        return False
+    return True
 
 
 def _call_factory(name: str, module: str, factory: str) -> Callable[..., Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
@@ -13,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from normeq import noise
-from normeq.denoisers import resolve
+from normeq.denoisers import is_blind, resolve
 from normeq.denoising.arrays import denoise
 from normeq.errors import UsageError
 from normeq.folders import Folder, to_unit
@@ -93,7 +92,7 @@ def image_denoiser(name: str) -> tuple[ImageDenoiser, int]:
     for colour, which sees all channels at once, is called directly.
     """
     model = resolve(name)
-    blind = _is_blind(model)
+    blind = is_blind(model)
     channels = getattr(model, "channels", 1)
 
     def gray(noisy: NDArray[np.float32], sigma: float) -> NDArray[Any]:
@@ -108,19 +107,6 @@ def image_denoiser(name: str) -> tuple[ImageDenoiser, int]:
         return output[0].numpy()
 
     return gray if channels == 1 else colour, channels
-
-
-def _is_blind(model: Callable[..., Any]) -> bool:
-    """Whether a denoiser takes the image alone: as it says itself, or as its parameters show."""
-    if isinstance(model, torch.nn.Module) or hasattr(model, "blind"):
-        return getattr(model, "blind", True)
-    try:
-        inspect.signature(model).bind("image", "sigma")
-    except TypeError:
-        return True
-    except ValueError:  # compiled code does not show its parameters
-        return False
-    return False
 
 
 def means(scores: Sequence[Score]) -> list[Score]:

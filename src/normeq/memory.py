@@ -23,7 +23,7 @@ def available() -> int:
 
     A container or a batch job has no more than its control group allows.
     """
-    return min([_left_on_the_machine(), *_left_to_groups()])
+    return max(0, min([_left_on_the_machine(), *_left_to_groups()]))
 
 
 def _left_on_the_machine() -> int:

@@ -312,6 +312,15 @@ def test_impossible_noise_levels_are_refused(sigma: Any) -> None:
         normeq.denoise(noisy(), model=NET_SIGMA)
 
 
+def test_functions_say_by_their_parameters_whether_they_take_the_level() -> None:
+    with pytest.raises(UsageError, match="needs the noise level"):
+        normeq.denoise(noisy(), model=lambda image, sigma: image)
+    with pytest.raises(UsageError, match="is blind"):
+        normeq.denoise(noisy(), 2.0, model=lambda image: image)
+    for sigma in (None, 2.0):
+        normeq.denoise(noisy(), sigma, model=lambda image, sigma=1.0: image)
+
+
 def test_a_colour_network_is_refused() -> None:
     with pytest.raises(UsageError, match="3 channels"):
         normeq.denoise(noisy(), model=tiny("fdncnn", channels=3))

@@ -21,7 +21,7 @@ from torch import nn
 from normeq import memory
 from normeq.atomic import reason
 from normeq.compilation import compiled
-from normeq.denoisers import resolve
+from normeq.denoisers import is_blind, resolve
 from normeq.denoising.planes import Floats, Statistics
 from normeq.errors import NormeqError, UsageError
 from normeq.images.source import ImageSource
@@ -98,9 +98,7 @@ class Engine:
         denoiser = resolve(model) if isinstance(model, str) else model
         self._tile = tile
         self._value_range = value_range
-        # A function that does not say whether it takes sigma gets it if there is one.
-        default = True if isinstance(denoiser, nn.Module) else None
-        self.blind: bool | None = getattr(denoiser, "blind", default)
+        self.blind = is_blind(denoiser)
         self._wrapped = isinstance(denoiser, WrappedDenoiser)
         self._net = denoiser if isinstance(denoiser, nn.Module) else None
         self._function = denoiser
