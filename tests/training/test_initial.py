@@ -39,12 +39,29 @@ def test_the_same_network_starts_where_the_other_ended(tmp_path):
         assert torch.equal(one, other)
 
 
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("blind", [True, False])
+def test_a_wider_network_begins_as_the_narrower_one_it_starts_from(tmp_path, variant, blind):
+    path = tmp_path / "narrow.safetensors"
+    narrow = initial_network(described(variant))
+    normeq.save(narrow, path, {})
+    fields = {"size": {"widths": (6, 10), "blocks": 1}, "blind": blind}
+    wide = initial_network(described(variant, init=str(path)).model_copy(update=fields))
+    image = torch.rand(2, 1, 16, 16)
+    output = wide(image) if blind else wide(image, 0.3)
+    torch.testing.assert_close(output, narrow(image), atol=1e-5, rtol=1e-5)
+    output.square().sum().backward()
+    last = next(p for name, p in wide.named_parameters() if "tail" in name and p.ndim == 4)
+    assert last.grad is not None
+    assert last.grad[:, 4:].abs().max() > 0
+
+
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
         ({"size": {"widths": (4, 6), "blocks": 2}}, "holds another network"),
-        ({"size": {"widths": (4, 8), "blocks": 1}}, "has shape"),
-        ({"size": {"widths": (2, 6), "blocks": 1}}, "has shape"),
+        ({"size": {"widths": (4, 4), "blocks": 1}}, "does not fit"),
+        ({"size": {"widths": (2, 8), "blocks": 1}}, "does not fit"),
     ],
 )
 def test_weights_of_another_network_are_refused(tmp_path, fields, sentence):

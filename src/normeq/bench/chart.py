@@ -39,7 +39,7 @@ def draw(timings: Sequence[Timing]) -> Figure:
             positions = [networks.index(name) + (index - 3) * height for name in found]
             label = variant if path_taken == "fast" else f"{variant}, as built"
             drawn = panel.barh(positions, list(found.values()), height, label=label)
-            panel.bar_label(drawn, fmt="%.2f", padding=2, fontsize=7)
+            panel.bar_label(drawn, fmt="%.2f", label_type="center", color="white", fontsize=7)
         panel.axvline(1, color="black", linewidth=0.8)
         panel.axvline(
             of_paper, color="black", linewidth=0.8, linestyle=":", label="norm-equiv DRUNet, paper"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn.modules.conv import _ConvTransposeNd
+from torch.nn.utils import parametrize
 
 import normeq
 from normeq import models
@@ -14,8 +16,8 @@ from normeq.training.recipe import Network
 def initial_network(recipe: Network) -> models.Network | models.Wrapped:
     """Create the network of a recipe, with the weights of `recipe.init` where it names some.
 
-    Input channels that the other network lacks (the noise map of a non-blind one, which comes
-    last) start at zero: the new network then begins by computing what the other one does.
+    The other network may be narrower, or lack the noise map: the new one then begins by computing
+    what the other one does.
     """
     network = normeq.create(
         recipe.architecture,
@@ -25,23 +27,53 @@ def initial_network(recipe: Network) -> models.Network | models.Wrapped:
         **recipe.size,
     )
     if recipe.init is not None:
-        source = normeq.load(recipe.init).state_dict()
-        target = network.state_dict()
-        if source.keys() != target.keys():
-            raise WeightsError(f"'{recipe.init}' holds another network than the recipe's.")
-        network.load_state_dict(
-            {name: _widened(source[name], like, name) for name, like in target.items()}
-        )
+        _take_over(network, normeq.load(recipe.init), recipe.init)
     return network
 
 
-def _widened(weights: Tensor, like: Tensor, name: str) -> Tensor:
-    """Append zeros for the input channels that `weights` lacks."""
-    if weights.shape == like.shape:
-        return weights
-    wider = torch.zeros_like(like)
-    window = wider[:, : weights.shape[1]] if min(weights.dim(), like.dim()) > 1 else wider
-    if window.shape != weights.shape:
-        raise WeightsError(f"'{name}' has shape {tuple(weights.shape)}, not {tuple(like.shape)}.")
-    window.copy_(weights)
+@torch.no_grad()
+def _take_over(network: nn.Module, other: nn.Module, name: str) -> None:
+    """Let a network compute what another one of the same skeleton does."""
+    mine, given = network.state_dict(), other.state_dict()
+    if mine.keys() != given.keys():
+        raise WeightsError(f"'{name}' holds another network than the recipe's.")
+    if all(mine[key].shape == given[key].shape for key in mine):
+        network.load_state_dict(given)
+        return
+    for path, layer in network.named_modules():
+        for key in _own_tensors(layer):
+            values = getattr(other.get_submodule(path), key)
+            wider = _widened(values, getattr(layer, key), layer, f"{path}.{key}")
+            if parametrize.is_parametrized(layer, key):
+                setattr(layer, key, wider)  # finds the parameters behind these values
+            else:
+                getattr(layer, key).copy_(wider)
+
+
+def _own_tensors(layer: nn.Module) -> list[str]:
+    """List the tensors of one layer by name, constrained ones by the name of their values."""
+    if isinstance(layer, parametrize.ParametrizationList):
+        return []
+    constrained = layer.parametrizations if parametrize.is_parametrized(layer) else {}
+    keys = [*layer._parameters, *layer._buffers, *constrained]
+    return [key for key in keys if getattr(layer, key) is not None]
+
+
+def _widened(values: Tensor, drawn: Tensor, layer: nn.Module, name: str) -> Tensor:
+    """Return `drawn` with `values` in place of its first channels.
+
+    Kernels from new channels to old ones are zero, so that the old ones do not change; those to
+    new channels stay as drawn, so that there is something to learn from.
+    """
+    wider = drawn.clone()
+    if values.ndim > 1:
+        outputs = 1 if isinstance(layer, _ConvTransposeNd) else 0
+        wider.narrow(outputs, 0, min(values.shape[outputs], wider.shape[outputs])).zero_()
+    corner = wider[tuple(slice(size) for size in values.shape[:2])]
+    if corner.shape != values.shape:
+        raise WeightsError(
+            f"'{name}' has shape {tuple(values.shape)}, which does not fit into "
+            f"{tuple(drawn.shape)}: a network starts from one that is as wide or narrower."
+        )
+    corner.copy_(values)
     return wider

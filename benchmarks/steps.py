@@ -1,0 +1,108 @@
+"""What each step on the way to a fast norm-equiv network gives: docs/steps.csv, a table.
+
+    python benchmarks/steps.py unet fdncnn drunet
+
+Inference on 16x1x128x128, each step on top of those before it; milliseconds by the rule of
+costs.py. The last line is the scale-equivariant network on its fast path.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import math
+import time
+from collections.abc import Callable
+from unittest import mock
+
+import torch
+from costs import Operation, fastest, operations
+from pages import DOCS, fill, markdown
+from torch import nn
+
+import normeq
+from normeq.bench import NETWORKS
+from normeq.bench.networks import runner
+from normeq.memory import keep_freed
+from normeq.nn import border
+from normeq.nn.fold import _bake
+from normeq.results import read_csv, write_csv
+
+OUT = DOCS / "steps.csv"
+FREED = "as built"
+
+
+def baked(net: nn.Module) -> nn.Module:
+    """Return a copy whose kernels are computed once for all."""
+    net = copy.deepcopy(net)
+    for module in list(net.modules()):
+        _bake(module)
+    return net
+
+
+def runs(network: str) -> dict[str, Callable[[], None]]:
+    """Return what is timed, by step."""
+    x = torch.rand(16, 1, 128, 128)
+    net = normeq.create(network, "norm-equiv").eval()
+    once = baked(net)
+    nets = {
+        "freed memory kept": net,
+        "kernels computed once": once,
+        "channels last": copy.deepcopy(once).to(memory_format=torch.channels_last),  # type: ignore[call-overload]
+        "sorting and residuals absorbed by kernels": normeq.fold(net),
+        "borders kept": normeq.fold(net),
+        "scale-equiv": normeq.fold(normeq.create(network, "scale-equiv").eval()),
+    }
+    timed = {step: runner(each, x, "inference") for step, each in nets.items()}
+    absorbed = timed["sorting and residuals absorbed by kernels"]
+
+    def without_borders() -> None:
+        with mock.patch.object(border, "_SIDE_PER_CHANNEL", math.inf):
+            absorbed()
+
+    return timed | {"sorting and residuals absorbed by kernels": without_borders}
+
+
+def best_of(timed: dict[str, Callable[[], None]], seconds: float) -> dict[str, float]:
+    """Return milliseconds of each run, every operation with its fastest time in any round."""
+    for run in timed.values():
+        run()  # the first run warms up
+    best: dict[str, list[Operation]] = {step: operations(run) for step, run in timed.items()}
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        for step, run in timed.items():
+            best[step] = fastest(best[step], operations(run))
+    return {step: sum(taken for _, taken in best[step]) for step in timed}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("networks", nargs="+", choices=NETWORKS)
+    parser.add_argument("--seconds", type=float, default=60, help="for each network")
+    given = parser.parse_args()
+    timed = {network: runs(network) for network in given.networks}
+    freed = {
+        network: best_of({FREED: steps["freed memory kept"]}, given.seconds / 6)
+        for network, steps in timed.items()
+    }
+    keep_freed()
+    measured = {
+        network: freed[network] | best_of(steps, given.seconds) for network, steps in timed.items()
+    }
+    rows = [
+        {"step": step, **{network: f"{measured[network][step]:.1f}" for network in measured}}
+        for step in measured[given.networks[0]]
+    ]
+    write_csv(OUT, rows)
+    fill(DOCS / "speed.md", "steps", table())
+
+
+def table() -> str:
+    rows = read_csv(OUT)
+    return markdown(list(rows[0]), [list(row.values()) for row in rows])
+
+
+if __name__ == "__main__":
+    main()
