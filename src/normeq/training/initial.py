@@ -54,8 +54,9 @@ def _own_tensors(layer: nn.Module) -> list[str]:
     """List the tensors of one layer by name, constrained ones by the name of their values."""
     if isinstance(layer, parametrize.ParametrizationList):
         return []
-    constrained = layer.parametrizations if parametrize.is_parametrized(layer) else {}
-    keys = [*layer._parameters, *layer._buffers, *constrained]
+    keys = [*layer._parameters, *layer._buffers]
+    if parametrize.is_parametrized(layer):
+        keys += layer.parametrizations  # type: ignore[arg-type]
     return [key for key in keys if getattr(layer, key) is not None]
 
 
