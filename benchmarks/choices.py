@@ -26,7 +26,7 @@ from normeq.training.state import State
 # Each optimiser at the rate that suits it.
 ADAM = ["optimization.optimizer=adam", "optimization.learning_rate=2e-3"]
 CHOICES = {
-    "as shipped: residual form, sort pooling, widths 32, 64, 128, Muon": [],
+    "default-narrow: residual form, sort pooling, widths 32, 64, 128, Muon": [],
     "ReLU": ["network.size.sort=false"],
     "affine form": ["network.variant=norm-equiv"],
     "Adam": ADAM,
@@ -58,10 +58,10 @@ def main() -> None:
     keep_freed()
     rows = []
     for name, fields in CHOICES.items():
-        speed = steps_per_second(load_recipe("default", fields), given.data)
+        speed = steps_per_second(load_recipe("default-narrow", fields), given.data)
         steps = round(given.seconds * speed)
         timing = [f"optimization.steps={steps}", f"optimization.decay_steps={steps // 2}"]
-        recipe = load_recipe("default", [*fields, *timing, f"validation.every={steps}"])
+        recipe = load_recipe("default-narrow", [*fields, *timing, f"validation.every={steps}"])
         with TemporaryDirectory() as folder:
             report = train(recipe, given.data, Path(folder, "run"), validation=given.validation)
             [scores] = read_table(Path(folder, "run", "validation.csv"))
