@@ -107,14 +107,14 @@ def draw(rows: Rows) -> Figure:
     ):
         points = [(float(rows[name][1]), float(rows[name][0])) for name in names]
         axes.scatter(*zip(*points, strict=True) if points else ([], []), color=color, label=label)
-        # Left and right in turn, so that the names of neighbours do not meet.
+        # Below and above in turn, so that the names of neighbours do not meet.
         for rank, (point, name) in enumerate(sorted(zip(points, names, strict=True))):
-            side, shift = ("left", 6) if rank % 2 else ("right", -6)
-            place = {"xytext": (shift, 0), "textcoords": "offset points"}
-            axes.annotate(name, point, ha=side, va="center", fontsize=9, **place)
+            side, shift = ("bottom", 6) if rank % 2 else ("top", -6)
+            place = {"xytext": (0, shift), "textcoords": "offset points"}
+            axes.annotate(name, point, ha="center", va=side, fontsize=9, **place)
     axes.set(xscale="log", xlabel="seconds a megapixel (one core)", ylabel="PSNR (dB)")
     axes.set_title(f"Set12, Gaussian noise of sigma {SIGMA}", fontsize=10)
-    axes.margins(x=0.26, y=0.1)
+    axes.margins(x=0.1, y=0.15)
     axes.grid(alpha=0.3)
     axes.legend(loc="lower right")
     return figure
