@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable
 
 import torch
-from pages import DOCS, fill, markdown
+from pages import DOCS, fill, table
 from torch.profiler import ProfilerActivity, profile
 
 from normeq.bench import NETWORKS, Case
@@ -53,6 +53,18 @@ def fastest(first: list[Operation], second: list[Operation]) -> list[Operation]:
     return [(name, min(taken, other)) for (name, taken), (_, other) in pairs]
 
 
+def interleaved(runs: dict[str, Callable[[], None]], seconds: float) -> dict[str, list[Operation]]:
+    """Return the operations of each run, every one with its fastest time in any round."""
+    for run in runs.values():
+        run()  # the first run warms up
+    best = {name: operations(run) for name, run in runs.items()}
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        for name, run in runs.items():
+            best[name] = fastest(best[name], operations(run))
+    return best
+
+
 def by_kind(taken: list[Operation]) -> Counter[str]:
     totals: Counter[str] = Counter()
     for name, milliseconds in taken:
@@ -66,14 +78,7 @@ def measure(network: str, job: Job, seconds: float) -> list[dict[str, str]]:
     layout = "channels_last" if job == "inference" else "contiguous"
     cases = {variant: Case(network, variant, job, layout=layout) for variant in VARIANTS}
     runs = {variant: runner(build(case, {}), x, job) for variant, case in cases.items()}
-    for run in runs.values():
-        run()  # the first run warms up
-    best = {variant: operations(run) for variant, run in runs.items()}
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        for variant, run in runs.items():
-            best[variant] = fastest(best[variant], operations(run))
-    totals = {variant: by_kind(taken) for variant, taken in best.items()}
+    totals = {name: by_kind(taken) for name, taken in interleaved(runs, seconds).items()}
 
     def row(name: str, cells: dict[str, str]) -> dict[str, str]:
         return {"network": network, "job": job, "operations": name, **cells}
@@ -101,12 +106,7 @@ def main() -> None:
             kept = [row for row in read_csv(OUT) if (row["network"], row["job"]) != (network, job)]
             rows = sorted([*kept, *measured], key=lambda row: (row["network"], row["job"]))
             write_csv(OUT, rows)
-    fill(DOCS / "speed.md", "costs", table())
-
-
-def table() -> str:
-    rows = read_csv(OUT)
-    return markdown(list(rows[0]), [list(row.values()) for row in rows])
+    fill(DOCS / "speed.md", "costs", table(OUT))
 
 
 if __name__ == "__main__":

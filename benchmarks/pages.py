@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from normeq.results import read_csv
+
 DOCS = Path(__file__).parents[1] / "docs"
 
 
@@ -12,6 +14,12 @@ def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a table."""
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def table(path: Path) -> str:
+    """Return a CSV file as a table, column by column."""
+    rows = read_csv(path)
+    return markdown(list(rows[0]), [list(row.values()) for row in rows])
 
 
 def fill(page: Path, name: str, table: str) -> None:

@@ -11,13 +11,12 @@ from __future__ import annotations
 import argparse
 import copy
 import math
-import time
 from collections.abc import Callable
 from unittest import mock
 
 import torch
-from costs import Operation, fastest, operations
-from pages import DOCS, fill, markdown
+from costs import interleaved
+from pages import DOCS, fill, table
 from torch import nn
 
 import normeq
@@ -26,10 +25,9 @@ from normeq.bench.networks import runner
 from normeq.memory import keep_freed
 from normeq.nn import border
 from normeq.nn.fold import _bake
-from normeq.results import read_csv, write_csv
+from normeq.results import write_csv
 
 OUT = DOCS / "steps.csv"
-FREED = "as built"
 
 
 def baked(net: nn.Module) -> nn.Module:
@@ -63,15 +61,8 @@ def runs(network: str) -> dict[str, Callable[[], None]]:
     return timed | {"sorting and residuals absorbed by kernels": without_borders}
 
 
-def best_of(timed: dict[str, Callable[[], None]], seconds: float) -> dict[str, float]:
-    """Return milliseconds of each run, every operation with its fastest time in any round."""
-    for run in timed.values():
-        run()  # the first run warms up
-    best: dict[str, list[Operation]] = {step: operations(run) for step, run in timed.items()}
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        for step, run in timed.items():
-            best[step] = fastest(best[step], operations(run))
+def milliseconds(timed: dict[str, Callable[[], None]], seconds: float) -> dict[str, float]:
+    best = interleaved(timed, seconds)
     return {step: sum(taken for _, taken in best[step]) for step in timed}
 
 
@@ -84,24 +75,20 @@ def main() -> None:
     given = parser.parse_args()
     timed = {network: runs(network) for network in given.networks}
     freed = {
-        network: best_of({FREED: steps["freed memory kept"]}, given.seconds / 6)
+        network: milliseconds({"as built": steps["freed memory kept"]}, given.seconds / 6)
         for network, steps in timed.items()
     }
     keep_freed()
     measured = {
-        network: freed[network] | best_of(steps, given.seconds) for network, steps in timed.items()
+        network: freed[network] | milliseconds(steps, given.seconds)
+        for network, steps in timed.items()
     }
     rows = [
         {"step": step, **{network: f"{measured[network][step]:.1f}" for network in measured}}
         for step in measured[given.networks[0]]
     ]
     write_csv(OUT, rows)
-    fill(DOCS / "speed.md", "steps", table())
-
-
-def table() -> str:
-    rows = read_csv(OUT)
-    return markdown(list(rows[0]), [list(row.values()) for row in rows])
+    fill(DOCS / "speed.md", "steps", table(OUT))
 
 
 if __name__ == "__main__":
