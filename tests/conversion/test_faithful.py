@@ -226,6 +226,22 @@ def test_calls_by_keyword(function, was: str) -> None:
     assert was in {change.was for change in report.changes}
 
 
+@pytest.mark.parametrize(
+    ("pads", "shape"),
+    [
+        ((0, 1), (2, 8, 9)),
+        ((-1, 0, 2, -2), (2, 8, 7)),
+        ((0, 0, 0, 0, 0, 2), (4, 8, 8)),
+    ],
+)
+def test_padding_of_any_axes(pads: tuple[int, ...], shape: tuple[int, ...]) -> None:
+    net = Calls(lambda _, y: F.pad(y, pads), channels=2)
+    twin, report = convert(net, "norm-equiv", image(1, 2, 8, 8))
+    assert report.certificate.norm is Status.PROVEN
+    assert twin(image(1, 2, 8, 8)).shape == (1, *shape)
+    assert not convert(twin, "norm-equiv", image(1, 2, 8, 8))[1].changes
+
+
 def test_dropout_by_keyword_stays_in_the_scale_equivariant_form() -> None:
     net = Calls(lambda _, y: F.dropout(input=F.gelu(input=y), p=0.3))
     _, report = convert(net, "scale-equiv", image())

@@ -42,6 +42,15 @@ def test_the_newest_two_are_kept(tmp_path):
     assert not list(tmp_path.glob("*.partial"))
 
 
+def test_a_damaged_later_one_takes_the_place_of_none(tmp_path):
+    for step in (10, 20, 15):
+        checkpoint.write(tmp_path, step, some(step))
+    assert [path.stem for path in checkpoint.stored(tmp_path)] == [
+        "step-000000015",
+        "step-000000010",
+    ]
+
+
 @pytest.mark.parametrize("place", [0, 3, 20, 150, 0.5, 0.9, -1])
 def test_any_damaged_byte_is_noticed_and_the_one_before_taken(tmp_path, place):
     checkpoint.write(tmp_path, 1, some(1))

@@ -39,7 +39,7 @@ from normeq.nn import (
     constrain,
     equivariant_attention,
 )
-from normeq.nn.padding import COPY_MODES
+from normeq.nn.padding import COPY_MODES, ReplicatePad
 
 _ACTIVATION_LAYERS = (*SMOOTH_LAYERS, *KINKED_LAYERS, nn.Tanh)
 _ACTIVATION_CALLS = (*SMOOTH_CALLS, *KINKED_CALLS, *TANHS)
@@ -179,8 +179,8 @@ def _convert_call(part: Part, node: fx.Node) -> None:
         assert isinstance(source, fx.Node)
         part.drop(node, source, "none")
     elif part.calls(node, (F.pad,)) and _argument(node, 2, "mode", "constant") == "constant":
-        node.args, node.kwargs = (node.args[0], _argument(node, 1, "pad")), {}
-        part.retarget(node, F.pad, "pad(mode='replicate')", mode="replicate")
+        amounts = _argument(node, 1, "pad")
+        part.call_instead(node, ReplicatePad(), (node.args[0], amounts), "ReplicatePad")
     elif part.calls(node, AVERAGE_POOLS) and _counts_padding(node):
         node.args = node.args[:5]
         part.retarget(node, node.target, "without its padding", count_include_pad=False)  # type: ignore[arg-type]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from normeq.errors import UsageError
@@ -131,6 +131,28 @@ def _fits(size: int, widest: int, mode: CopyMode) -> bool:
     """Whether `mode` is defined for so much padding of so many values."""
     needed = {"reflect": widest + 1, "circular": widest, "replicate": 1}[mode]
     return size >= needed
+
+
+class ReplicatePad(nn.Module):
+    """Pad by repeating the border: ``pad(λ·x + μ, pads) = λ·pad(x, pads) + μ``.
+
+    Takes what `torch.nn.functional.pad` takes when it pads with a constant: amounts for the last
+    axes only, for channels too, or negative ones, which crop.
+
+    Examples
+    --------
+    >>> import torch
+    >>> ReplicatePad()(torch.tensor([[[1.0, 2.0, 3.0]]]), (-1, 2)).tolist()
+    [[[2.0, 3.0, 3.0, 3.0]]]
+    """
+
+    def forward(self, x: Tensor, pads: Sequence[int]) -> Tensor:
+        """Pad `x`, last axis first."""
+        # torch replicates all axes but two: amounts are filled up for them, or axes put before.
+        axes = max(x.ndim - 2, len(pads) // 2)
+        more = axes + 2 - x.ndim
+        filled = [*pads, *([0] * (2 * axes - len(pads)))]
+        return F.pad(x[(None,) * more], filled, mode="replicate").flatten(0, more)
 
 
 def pad_to_multiple(x: Tensor, multiple: int, mode: CopyMode = "reflect") -> Tensor:

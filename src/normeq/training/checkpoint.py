@@ -46,7 +46,7 @@ def _digest(tensors: dict[str, Tensor], values: str) -> str:
 
 
 def write(folder: Path, step: int, checkpoint: Checkpoint) -> Path:
-    """Write the checkpoint of a step atomically, and delete all but the newest two."""
+    """Write the checkpoint of a step atomically; keep the one before it, and no other."""
     folder.mkdir(parents=True, exist_ok=True)
     tensors = {k: t.cpu().contiguous() for k, t in checkpoint.tensors.items()}
     values = json.dumps(checkpoint.values)
@@ -54,8 +54,10 @@ def write(folder: Path, step: int, checkpoint: Checkpoint) -> Path:
     with replacing(path) as temporary:
         about = {"values": values, "digest": _digest(tensors, values)}
         temporary.write_bytes(to_bytes(tensors, about))
-    for old in stored(folder)[KEPT:]:
-        old.unlink()
+    # One of a later step is damaged, or the run would have gone on from it.
+    kept = [other for other in stored(folder) if other <= path][:KEPT]
+    for other in set(stored(folder)).difference(kept):
+        other.unlink()
     return path
 
 
