@@ -67,7 +67,7 @@ def measure(name: str, folder: Folder) -> list[str]:
 
 def shares(name: str, folder: Folder) -> list[str]:
     """Return the seconds for the first image, and the share of each kind of work in them."""
-    first = Folder(folder.images[:1], folder.names[:1], 0, 0)
+    first = Folder(folder.images[:1], folder.names[:1])
     profile = Profile(time.process_time)
     run = denoiser(name)
     list(evaluate(lambda *noisy: profile.runcall(run, *noisy), first, [SIGMA]))

@@ -19,7 +19,16 @@ from normeq.evaluate import evaluate, image_denoiser, means
 from normeq.folders import Folder
 
 CAMERA = data.camera()[100:164, 200:264]
-FOLDER = Folder([CAMERA[None], CAMERA[None, ::-1]], ["one.png", "two.png"], 0, 0)
+FOLDER = Folder([CAMERA[None], CAMERA[None, ::-1]], ["one.png", "two.png"])
+
+
+@pytest.fixture
+def photographs(tmp_path: Path) -> Path:
+    folder = tmp_path / "photographs"
+    folder.mkdir()
+    for name, image in zip(FOLDER.names, FOLDER.images, strict=True):
+        normeq.images.write(folder / name, image[0])
+    return folder
 
 
 def seen_by(sigmas, **options) -> list[np.ndarray]:
@@ -90,6 +99,43 @@ def test_networks_see_black_at_0_and_white_at_1_and_the_level_if_they_take_it(
     np.testing.assert_allclose(denoiser(noisy, 0.1), expected, atol=1e-5)
 
 
+def test_networks_of_the_user_get_the_level_if_they_need_it(photographs, tmp_path, monkeypatch):
+    (tmp_path / "networks_of_mine.py").write_text(
+        "from torch import nn\n"
+        "class Told(nn.Module):\n"
+        "    channels = 64\n"
+        "    def forward(self, x, sigma):\n"
+        "        return x + sigma.view(-1, 1, 1, 1)\n"
+        "class Blind(nn.Module):\n"
+        "    def forward(self, x, depth=1):\n"
+        "        return x + depth\n"
+        "class Failing(nn.Module):\n"
+        "    def forward(self, x):\n"
+        "        raise RuntimeError('size 64')\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    for factory, added in (("Told", 0.5), ("Blind", 1.0)):
+        denoiser, channels = image_denoiser(f"networks_of_mine:{factory}")
+        assert channels == 1
+        np.testing.assert_allclose(denoiser(np.zeros((1, 4, 5), np.float32), 0.5), added)
+    command = ["evaluate", "networks_of_mine:Failing", "--data", str(photographs)]
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 2
+    assert f"Failing does not take the images of {photographs} (size 64)." in result.stderr
+
+
+def test_what_was_skipped_and_what_is_no_number_is_said(photographs, tmp_path, monkeypatch):
+    (photographs / "broken.png").write_bytes(b"no image")
+    (tmp_path / "lost.py").write_text("def all():\n    return lambda image: image * float('nan')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    command = ["evaluate", "lost:all", "--data", str(photographs), "--sigma", "25", "--json"]
+    result = CliRunner().invoke(app, command)
+    assert "2 images (skipped: 1 unreadable)" in result.stderr
+    printed = json.loads(result.stdout, parse_constant=pytest.fail)
+    assert printed["skipped"] == {"unreadable": 1}
+    assert [score["psnr"] for score in printed["images"]] == [None, None]
+
+
 def test_functions_get_the_level_if_they_take_it(tmp_path, monkeypatch):
     (tmp_path / "denoisers_of_mine.py").write_text(
         "def brighter():\n    return lambda image: image + 1\n"
@@ -100,15 +146,6 @@ def test_functions_get_the_level_if_they_take_it(tmp_path, monkeypatch):
         denoiser, channels = image_denoiser(f"denoisers_of_mine:{factory}")
         assert channels == 1
         np.testing.assert_allclose(denoiser(np.zeros((1, 4, 5), np.float32), 0.5), added)
-
-
-@pytest.fixture
-def photographs(tmp_path: Path) -> Path:
-    folder = tmp_path / "photographs"
-    folder.mkdir()
-    for name, image in zip(FOLDER.names, FOLDER.images, strict=True):
-        normeq.images.write(folder / name, image[0])
-    return folder
 
 
 def test_the_command_prints_a_table_json_and_csv_that_agree(photographs, tmp_path):
@@ -132,7 +169,8 @@ def test_the_command_prints_a_table_json_and_csv_that_agree(photographs, tmp_pat
     [
         (["--sigma", "loud"], "--sigma 'loud' is not a list of numbers"),
         (["--noise", "salt"], "'salt' is not known"),
-        (["--csv", "absent/scores.csv"], "absent/scores.csv: cannot be written"),
+        (["--csv", "one.png/scores.csv"], "one.png: cannot be written"),
+        (["--sigma", "15,0"], "sigma is 0; noise levels are positive"),
     ],
 )
 def test_the_command_explains_what_it_cannot_do(photographs, options, sentence, monkeypatch):

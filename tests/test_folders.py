@@ -33,7 +33,7 @@ def test_a_folder_keeps_the_order_of_names_and_counts_what_it_skips(mixed):
         (1, 32, 33),
         (1, 32, 33),
     ]
-    assert str(folder) == "4 images (skipped 2 unreadable, 1 too small)"
+    assert str(folder) == "4 images (skipped: 1 smaller than 16 pixels, 2 unreadable)"
 
 
 def test_colour_becomes_gray_as_in_the_published_sets(mixed):
@@ -62,10 +62,49 @@ def test_images_beyond_the_memory_wait_in_a_file_unchanged(mixed):
 
 
 def test_a_folder_without_a_usable_image_is_refused(mixed, tmp_path):
-    with pytest.raises(InputError, match="2 files are unreadable, and 5 images are smaller"):
+    with pytest.raises(InputError, match="5 smaller than 1000 pixels, 2 unreadable"):
         read_folder(mixed, 1, smallest=1000)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="it is empty"):
+        read_folder(tmp_path / "empty", 1)
     with pytest.raises(FileError, match="is not a folder"):
         read_folder(tmp_path / "absent", 1)
+
+
+def test_images_that_are_not_between_black_and_white_are_skipped(tmp_path):
+    good = np.linspace(0, 1, 64, dtype=np.float32).reshape(8, 8)
+    hole = good.copy()
+    hole[3, 4] = np.nan
+    counts = (4000 * good).astype(np.int16)
+    for name, image in {
+        "a-unit": good,
+        "b-counts": 4000 * good,
+        "c-hole": hole,
+        "d-signed": counts,
+        "e-negative": counts - 2000,
+    }.items():
+        np.save(tmp_path / f"{name}.npy", image)
+    folder = read_folder(tmp_path, 1)
+    assert folder.names == ["a-unit.npy", "d-signed.npy"]
+    assert folder.skipped == {"not between 0 and 1": 3}
+
+
+def test_fits_is_read_in_its_units(tmp_path):
+    fits = pytest.importorskip("astropy.io.fits")
+    counts = np.arange(64, dtype=np.uint16).reshape(8, 8) * 1000
+    fits.PrimaryHDU(counts).writeto(tmp_path / "a-unsigned.fits")  # stored as int16 with BZERO
+    scaled = fits.PrimaryHDU(np.arange(64, dtype=np.float32).reshape(8, 8) / 63)
+    scaled.scale("int16", bscale=1 / 1000, bzero=0.5)
+    scaled.writeto(tmp_path / "b-scaled.fits")
+    holes = fits.PrimaryHDU(np.full((8, 8), 7, np.int16))
+    holes.header["BLANK"] = 7
+    holes.writeto(tmp_path / "c-holes.fits")
+    folder = read_folder(tmp_path, 1)
+    assert folder.skipped == {"not between 0 and 1": 1}
+    unsigned, floats = folder.images
+    np.testing.assert_array_equal(unsigned[0], counts)
+    assert unsigned.dtype == np.uint16
+    np.testing.assert_allclose(floats[0], np.arange(64).reshape(8, 8) / 63, atol=1e-3)
 
 
 def test_floating_point_images_are_taken_as_they_are():

@@ -16,6 +16,10 @@ def test_psnr_clips_both_images_and_knows_perfection():
     assert psnr(near, truth) == pytest.approx(-10 * math.log10(0.005))
 
 
+def test_what_is_no_number_has_no_psnr():
+    assert math.isnan(psnr(np.full((4, 4), math.nan), np.zeros((4, 4))))
+
+
 def test_psnr_of_single_precision_is_computed_in_double():
     truth = np.full((4, 4), 0.5, np.float32)
     image = truth + np.float32(2**-20)

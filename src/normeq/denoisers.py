@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
 from torch import nn
 
+from normeq.atomic import reason
 from normeq.classical import METHODS
-from normeq.errors import UsageError
+from normeq.errors import NormeqError, UsageError
 from normeq.models import load
 
 
@@ -38,24 +40,56 @@ def resolve(name: str) -> Callable[..., Any]:
     return METHODS[name] if name in METHODS else load(name)
 
 
+@contextmanager
+def calling(name: str, given: str) -> Iterator[None]:
+    """Turn what a denoiser raises when it is given something into a sentence.
+
+    Examples
+    --------
+    >>> with calling("mine:net", "images of 8x8 pixels"):
+    ...     raise ValueError("too small")
+    Traceback (most recent call last):
+    ...
+    normeq.errors.UsageError: mine:net does not take images of 8x8 pixels (too small).
+    """
+    try:
+        yield
+    except NormeqError:
+        raise
+    except (RuntimeError, TypeError, ValueError) as error:
+        raise UsageError(f"{name} does not take {given} ({reason(error)}).") from error
+
+
 def is_blind(denoiser: Callable[..., Any]) -> bool | None:
     """Whether a denoiser takes the image alone; None if it takes sigma where there is one.
 
-    Networks, and what has an attribute ``blind``, say so themselves; functions by their parameters.
+    An attribute ``blind`` says so, or else the parameters do. Networks are given sigma only if they
+    need it: an optional second argument may be anything.
 
     Examples
     --------
     >>> is_blind(lambda image: image), is_blind(lambda image, sigma: image)
     (True, False)
     """
-    if isinstance(denoiser, nn.Module) or hasattr(denoiser, "blind"):
-        return bool(getattr(denoiser, "blind", True))
+    if hasattr(denoiser, "blind"):
+        return bool(denoiser.blind)
+    is_network = isinstance(denoiser, nn.Module)
     try:
-        parameters = inspect.signature(denoiser)
+        parameters = inspect.signature(denoiser.forward if is_network else denoiser)
     except ValueError:  # compiled code does not show them
         return None
     takes_sigma, takes_none = _binds(parameters, 2), _binds(parameters, 1)
-    return None if takes_sigma and takes_none else not takes_sigma
+    if takes_sigma and takes_none:
+        return True if is_network else None
+    return not takes_sigma
+
+
+def channels_of(denoiser: Callable[..., Any]) -> int:
+    """Return how many channels of an image a denoiser takes at once, as its ``channels`` say: 1 or 3.
+
+    Other numbers under that name count something else, as the width of a network.
+    """
+    return 3 if getattr(denoiser, "channels", 1) == 3 else 1
 
 
 def _binds(parameters: inspect.Signature, count: int) -> bool:

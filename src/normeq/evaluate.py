@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from normeq import noise
-from normeq.denoisers import is_blind, resolve
+from normeq.denoisers import channels_of, is_blind, resolve
 from normeq.denoising.arrays import denoise
 from normeq.errors import UsageError
 from normeq.folders import Folder, to_unit
@@ -56,7 +56,7 @@ def evaluate(
     >>> import numpy as np
     >>> from normeq.evaluate import evaluate
     >>> from normeq.folders import Folder
-    >>> folder = Folder([np.full((1, 64, 64), 127, np.uint8)], ["gray"], 0, 0)
+    >>> folder = Folder([np.full((1, 64, 64), 127, np.uint8)], ["gray"])
     >>> [score] = evaluate(lambda noisy, sigma: noisy, folder, [25])
     >>> print(f"{score.psnr:.0f}")
     20
@@ -77,6 +77,7 @@ def evaluate(
     for sigma in sigmas:
         if not 0 < sigma < float("inf"):
             raise UsageError(f"sigma is {sigma:g}; noise levels are positive numbers.")
+    for sigma in sigmas:
         for index, (name, image) in enumerate(zip(folder.names, folder.images, strict=True)):
             clean = to_unit(image)
             rng = np.random.default_rng((_EVALUATION, seed, index, _bits(sigma)))
@@ -93,7 +94,7 @@ def image_denoiser(name: str) -> tuple[ImageDenoiser, int]:
     """
     model = resolve(name)
     blind = is_blind(model)
-    channels = getattr(model, "channels", 1)
+    channels = channels_of(model)
 
     def gray(noisy: NDArray[np.float32], sigma: float) -> NDArray[Any]:
         level = None if blind else sigma

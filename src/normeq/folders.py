@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,32 +16,44 @@ from tqdm import tqdm
 from normeq.atomic import reason
 from normeq.errors import FileError, InputError, NormeqError
 
+if TYPE_CHECKING:
+    from normeq.images.source import ImageSource
+
 # Images beyond this many bytes are kept in a temporary file, mapped into memory.
 _IN_MEMORY = 4 * 2**30
+
+# How far rounding may carry a floating point image beyond black and white.
+_ROUNDING = 1e-3
 
 
 @dataclass(frozen=True)
 class Folder:
-    """The images of a folder, (C, H, W), decoded once; integers keep their dtype."""
+    """The images of a folder, (C, H, W), decoded once; integers keep their dtype.
+
+    Parameters
+    ----------
+    images, names
+        Pixels and name of each.
+    skipped
+        How many could not serve, by reason.
+    """
 
     images: list[NDArray[Any]]
     names: list[str]
-    unreadable: int
-    small: int
+    skipped: Mapping[str, int] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        skipped = [
-            f"{count} {reason}"
-            for count, reason in ((self.unreadable, "unreadable"), (self.small, "too small"))
-            if count
-        ]
-        return f"{len(self.images)} images" + (f" (skipped {', '.join(skipped)})" * bool(skipped))
+        skipped = ", ".join(f"{count} {reason}" for reason, count in self.skipped.items())
+        return f"{len(self.images)} images" + (f" (skipped: {skipped})" if skipped else "")
 
 
 def read_folder(
     path: Path, channels: int, smallest: int = 1, in_memory: int = _IN_MEMORY
 ) -> Folder:
     """Decode every image of a folder, skipping and counting those that cannot serve.
+
+    Black is 0, and white the largest integer of a type or, in floating point, 1. Images that go
+    beyond are skipped: a noise level would mean something else in them.
 
     Parameters
     ----------
@@ -62,28 +75,29 @@ def read_folder(
         ) from error
     images: list[NDArray[Any]] = []
     names: list[str] = []
-    unreadable, small = 0, 0
+    skipped: Counter[str] = Counter()
     overflow = _Overflow(in_memory)
     files = [file for file in listed if not file.name.startswith(".")]
     for file in tqdm(files, desc=f"reading {path.name}", delay=2, leave=False):
         try:
             decoded = list(_decoded(file, channels))
         except NormeqError:
-            unreadable += 1
+            skipped["unreadable"] += 1
             continue
         for name, image in decoded:
             if min(image.shape[1:]) < smallest:
-                small += 1
+                skipped[f"smaller than {smallest} pixels"] += 1
+                continue
+            if not _is_black_to_white(image):
+                skipped["not between 0 and 1"] += 1
                 continue
             images.append(overflow.keep(len(images), image))
             names.append(name)
     overflow.map(images)
     if not images:
-        raise InputError(
-            f"'{path}' holds no image to use: {unreadable} files are unreadable, and {small} "
-            f"images are smaller than {smallest} pixels."
-        )
-    return Folder(images, names, unreadable, small)
+        found = ", ".join(f"{count} {reason}" for reason, count in skipped.items())
+        raise InputError(f"'{path}' holds no image to use ({found or 'it is empty'}).")
+    return Folder(images, names, dict(skipped))
 
 
 def _decoded(path: Path, channels: int) -> Iterator[tuple[str, NDArray[Any]]]:
@@ -92,11 +106,33 @@ def _decoded(path: Path, channels: int) -> Iterator[tuple[str, NDArray[Any]]]:
 
     with open_image(path) as source:
         for frame in range(source.frames):
-            pixels = source.read(frame, 0, source.height)
+            pixels = _in_units(source.read(frame, 0, source.height), source)
             if source.alpha:
                 pixels = pixels[:, :, :-1]
             name = path.name if source.frames == 1 else f"{path.name}[{frame}]"
             yield name, _with_channels(name, pixels, channels)
+
+
+def _in_units(stored: NDArray[Any], source: ImageSource) -> NDArray[Any]:
+    """Return what stored values stand for, missing ones as NaN."""
+    if source.blank is not None and (stored == source.blank).any():
+        stored = np.where(stored == source.blank, np.nan, stored)
+    if (source.gain, source.offset) == (1, 0):
+        return stored
+    values: NDArray[Any] = source.gain * stored.astype(np.float64) + source.offset
+    if stored.dtype.kind == "i" and (source.gain, source.offset) == (
+        1,
+        -np.iinfo(stored.dtype).min,
+    ):
+        return values.astype(f"u{stored.dtype.itemsize}")  # how FITS stores unsigned integers
+    return values
+
+
+def _is_black_to_white(image: NDArray[Any]) -> bool:
+    """Whether `to_unit` brings an image between 0 and 1."""
+    if image.dtype.kind in "ui":
+        return bool(image.min() >= 0)
+    return bool(image.min() >= -_ROUNDING and image.max() <= 1 + _ROUNDING)
 
 
 def _with_channels(name: str, image: NDArray[Any], channels: int) -> NDArray[Any]:
@@ -156,7 +192,7 @@ class _Overflow:
 
 
 def to_unit(image: NDArray[Any]) -> NDArray[np.float32]:
-    """Map the range of an integer type to [0, 1]; floating point is taken to be there already.
+    """Map the largest integer of a type to 1; floating point is taken to be in [0, 1] already.
 
     Examples
     --------

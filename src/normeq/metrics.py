@@ -27,7 +27,7 @@ def psnr(image: NDArray[np.floating], truth: NDArray[np.floating]) -> float:
     """
     difference = np.clip(image, 0, 1).astype(np.float64) - np.clip(truth, 0, 1)
     error = float(np.mean(difference**2))
-    return -10 * math.log10(error) if error > 0 else math.inf
+    return math.inf if error == 0 else -10 * math.log10(error)
 
 
 def ssim(image: NDArray[np.floating], truth: NDArray[np.floating]) -> float:

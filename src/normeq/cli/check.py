@@ -36,11 +36,9 @@ def check(
     Errors are the worst over gains from 1e-3 to 1e3 and offsets of both signs up to 1000 spreads
     (100 in single precision), in spreads of the image.
     """
-    from normeq.atomic import reason
     from normeq.check import check as measure
     from normeq.check import table, verdict
-    from normeq.denoisers import resolve
-    from normeq.errors import NormeqError, UsageError
+    from normeq.denoisers import calling, resolve
 
     f = resolve(model)
     if prove or draw:
@@ -49,15 +47,9 @@ def check(
     if sigma is None and not getattr(f, "blind", True):
         sigma = 0.1
     size = getattr(f, "config", {}).get("image_size", 48)
-    try:
+    given = f"an image of {size}x{size} pixels{'' if sigma is None else ' and sigma'}"
+    with calling(model, given):
         rows = measure(f, size=size, sigma=sigma)
-    except (RuntimeError, TypeError, ValueError) as error:
-        if isinstance(error, NormeqError):
-            raise
-        raise UsageError(
-            f"{model} does not take an image of {size}x{size} pixels"
-            f"{'' if sigma is None else ' and sigma'} ({reason(error)})."
-        ) from error
     typer.echo(table(rows))
     typer.echo(f"{model} is {verdict(rows)}.")
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -31,29 +33,38 @@ def evaluate(
 ) -> None:
     """Measure PSNR and SSIM of a denoiser: the same noise for every model with the same seed."""
     import json
-    from dataclasses import asdict
 
     from tqdm import tqdm
 
+    from normeq.denoisers import calling
     from normeq.evaluate import SMALLEST, image_denoiser, means
     from normeq.evaluate import evaluate as measure
     from normeq.folders import read_folder
-    from normeq.results import write_csv
+    from normeq.results import make_folder, write_csv
 
     levels = _levels(sigma)
     denoiser, channels = image_denoiser(model)
+    if csv is not None:
+        make_folder(csv.parent)
     folder = read_folder(data, channels, SMALLEST)
+    if folder.skipped:
+        typer.echo(f"{data}: {folder}", err=True)
     running = measure(denoiser, folder, levels, kind=noise, seed=seed)
     total = len(levels) * len(folder.images)
-    scores = list(tqdm(running, total=total, unit="image", leave=False))
+    with calling(model, f"the images of {data}"):
+        scores = list(tqdm(running, total=total, unit="image", leave=False))
+    about = {"model": model, "noise": noise, "seed": seed}
     if as_json:
-        rows = {"images": scores, "means": means(scores)}
-        about = {"model": model, "noise": noise, "seed": seed}
-        typer.echo(json.dumps(about | {k: [asdict(s) for s in v] for k, v in rows.items()}))
+        result = about | {
+            "skipped": folder.skipped,
+            "images": [_finite(score) for score in scores],
+            "means": [_finite(score) for score in means(scores)],
+        }
+        typer.echo(json.dumps(result))
     else:
         typer.echo(_table([*scores, *means(scores)]))
     if csv is not None:
-        write_csv(csv, [{"model": model, **asdict(score)} for score in scores])
+        write_csv(csv, [about | asdict(score) for score in scores])
 
 
 def _levels(text: str) -> list[float]:
@@ -63,6 +74,14 @@ def _levels(text: str) -> list[float]:
         return [float(part) for part in text.split(",")]
     except ValueError as error:
         raise UsageError(f"--sigma '{text}' is not a list of numbers such as 15,25,50.") from error
+
+
+def _finite(score: Score) -> dict[str, Any]:
+    """Return a score for JSON, which knows neither infinity nor NaN: they become null."""
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in asdict(score).items()
+    }
 
 
 def _table(scores: list[Score]) -> str:

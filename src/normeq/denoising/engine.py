@@ -21,7 +21,7 @@ from torch import nn
 from normeq import memory
 from normeq.atomic import reason
 from normeq.compilation import compiled
-from normeq.denoisers import is_blind, resolve
+from normeq.denoisers import channels_of, is_blind, resolve
 from normeq.denoising.planes import Floats, Statistics
 from normeq.errors import NormeqError, UsageError
 from normeq.images.source import ImageSource
@@ -116,9 +116,9 @@ class Engine:
             )
 
     def _prepare(self, net: nn.Module, device: str, compile: bool) -> None:
-        if getattr(net, "channels", 1) != 1:
+        if channels_of(net) != 1:
             raise UsageError(
-                f"{self.name} takes {net.channels} channels; images are denoised channel by "
+                f"{self.name} takes {channels_of(net)} channels; images are denoised channel by "
                 "channel, by a network of one."
             )
         # The statistics of the plane do what the wrapper would: its inner network has a reach.
@@ -232,7 +232,8 @@ class Engine:
             example = torch.zeros(1, 1, side, side, dtype=self._dtype, device=self._device)
             try:
                 with torch.inference_mode():
-                    self._net(example, *([1.0] if self.blind is False else []))
+                    levels = [example.new_ones(1)] if self.blind is False else []
+                    self._net(example, *levels)
             finally:
                 for hook in hooks:
                     hook.remove()
