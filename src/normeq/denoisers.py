@@ -85,9 +85,9 @@ def is_blind(denoiser: Callable[..., Any]) -> bool | None:
 
 
 def channels_of(denoiser: Callable[..., Any]) -> int:
-    """Return how many channels of an image a denoiser takes at once, as its ``channels`` say: 1 or 3.
+    """Return how many channels of an image a denoiser takes at once: 1, or 3 for colour.
 
-    Other numbers under that name count something else, as the width of a network.
+    Other numbers under the name ``channels`` count something else, as the width of a network.
     """
     return 3 if getattr(denoiser, "channels", 1) == 3 else 1
 

@@ -59,14 +59,15 @@ def test_a_wider_network_begins_as_the_narrower_one_it_starts_from(tmp_path, var
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
-        ({"size": {"widths": (4, 6), "blocks": 2}}, "holds another network"),
+        ({"size": {"widths": (4, 6), "blocks": 2}}, "holds another network .* blocks=1"),
+        ({"size": {**SIZE, "sort": True}}, "holds another network .* sort=False"),
         ({"size": {"widths": (4, 4), "blocks": 1}}, "does not fit"),
         ({"size": {"widths": (2, 8), "blocks": 1}}, "does not fit"),
     ],
 )
 def test_weights_of_another_network_are_refused(tmp_path, fields, sentence):
     path = tmp_path / "net.safetensors"
-    normeq.save(initial_network(described("norm-equiv")), path, {})
-    wanted = described("norm-equiv", init=str(path)).model_copy(update=fields)
+    normeq.save(initial_network(described("norm-equiv-residual")), path, {})
+    wanted = described("norm-equiv-residual", init=str(path)).model_copy(update=fields)
     with pytest.raises(WeightsError, match=sentence):
         initial_network(wanted)

@@ -21,6 +21,8 @@ from normeq.training import DivergedError, checkpoint, train
 from normeq.training.data import Patches
 from normeq.training.log import read_table
 
+Tensors = dict[str, torch.Tensor]
+
 
 @pytest.fixture(scope="module")
 def photographs(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -43,10 +45,21 @@ def command(photographs: Path, out: Path, *more: str) -> list[str]:
 
 def assert_same_run(one: Path, other: Path, tolerance: float = 0.0) -> None:
     ours, theirs = (checkpoint.newest(run / "checkpoints") for run in (one, other))
-    assert ours.values["step"] == theirs.values["step"]
-    assert ours.tensors.keys() == theirs.tensors.keys()
-    for name, tensor in ours.tensors.items():
-        torch.testing.assert_close(tensor, theirs.tensors[name], rtol=0, atol=tolerance)
+    for value in ("step", "samples"):
+        assert ours.values[value] == theirs.values[value]
+    assert ours.values["best"] == pytest.approx(theirs.values["best"], abs=1e-6)
+    assert_same_tensors(ours.tensors, theirs.tensors, tolerance)
+    for name in ("best.safetensors", "last.safetensors"):
+        assert (one / name).exists() == (other / name).exists()
+        if (one / name).exists():
+            weights = (normeq.load(run / name).state_dict() for run in (one, other))
+            assert_same_tensors(*weights, tolerance)
+
+
+def assert_same_tensors(ours: Tensors, theirs: Tensors, tolerance: float) -> None:
+    assert ours.keys() == theirs.keys()
+    for name, tensor in ours.items():
+        torch.testing.assert_close(tensor, theirs[name], rtol=0, atol=tolerance)
 
 
 def test_a_run_leaves_weights_logs_a_curve_and_its_recipe(finished):
@@ -68,6 +81,8 @@ def test_a_run_leaves_weights_logs_a_curve_and_its_recipe(finished):
     assert (card["steps"], card["samples"]) == (12, 48)
     assert card["validation_psnr"] == {"25": round(validations[-1]["psnr_25"], 3)}
     assert card["recipe"] == json.loads((finished / "recipe.json").read_text())
+    assert card["images"] == "3 images"
+    assert "earlier" not in card
     best = normeq.load(finished / "best.safetensors").card["validation_psnr"]["25"]
     assert best == round(max(row["psnr"] for row in validations), 3)
 
@@ -92,15 +107,16 @@ def test_training_learns_to_denoise(photographs, tmp_path):
     assert (report.steps, report.samples) == (150, 600)
 
 
-def test_a_run_killed_at_any_moment_ends_as_if_it_never_was(photographs, finished, tmp_path):
+@pytest.mark.parametrize("kept", [4, 8])  # before the first validation, and after it
+def test_a_run_killed_at_any_moment_ends_as_if_it_never_was(photographs, finished, tmp_path, kept):
     out = tmp_path / "run"
     process = subprocess.Popen(
         [sys.executable, "-m", "normeq", *command(photographs, out)],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    while not checkpoint.stored(out / "checkpoints"):
-        assert process.poll() is None, "the run ended before its first checkpoint"
+    while not (out / "checkpoints" / f"step-{kept:09d}.safetensors").exists():
+        assert process.poll() is None, f"the run ended before its checkpoint of step {kept}"
         time.sleep(0.001)
     os.kill(process.pid, signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL
@@ -163,12 +179,16 @@ def test_a_polite_stop_keeps_the_last_step(photographs, finished, tmp_path, numb
     assert_same_run(out, finished)
 
 
-def test_a_finished_run_may_be_prolonged(photographs, tmp_path):
+def test_a_finished_run_may_be_prolonged_and_says_so(photographs, tmp_path, capsys):
     constant = "optimization.schedule=constant"
     longer = [constant, "optimization.steps=20", "optimization.decay_steps=8"]
     train(short_recipe(constant), photographs, tmp_path / "run")
     report = train(short_recipe(*longer), photographs, tmp_path / "run", resume=True)
     assert report.steps == 8
+    said = capsys.readouterr().out
+    assert "continuing after step 12, optimization.steps=20 (was 12)" in said
+    [before] = normeq.load(tmp_path / "run" / "last.safetensors").card["earlier"]
+    assert (before["until"], before["recipe"]["optimization"]["steps"]) == (12, 12)
     train(short_recipe(*longer), photographs, tmp_path / "whole")
     assert_same_run(tmp_path / "run", tmp_path / "whole")
 
@@ -207,6 +227,29 @@ def test_a_run_that_diverges_stops_and_keeps_its_last_good_checkpoint(
     assert all(t.isfinite().all() for t in kept.part("network").values())
 
 
+def test_a_network_that_computes_no_numbers_is_not_the_best(photographs, tmp_path, monkeypatch):
+    from normeq.training import loop
+
+    monkeypatch.setattr(loop, "psnr", lambda output, clean: math.nan)
+    with pytest.raises(DivergedError, match="no numbers at step 6"):
+        train(short_recipe(), photographs, tmp_path / "run", validation=photographs)
+    assert not (tmp_path / "run" / "best.safetensors").exists()
+
+
+def test_a_run_says_where_its_weights_come_from_and_resumes_without_them(photographs, tmp_path):
+    begun = tmp_path / "begun.safetensors"
+    network = short_recipe().network
+    net = normeq.create(network.architecture, network.variant, **network.size)
+    normeq.save(net, begun, {"steps": 5})
+    recipe = short_recipe(f"network.init={begun}")
+    train(recipe, photographs, tmp_path / "run")
+    begun.unlink()
+    longer = recipe.model_copy(update={"log_every": 5})
+    train(longer, photographs, tmp_path / "run", resume=True)
+    card = normeq.load(tmp_path / "run" / "last.safetensors").card
+    assert card["started_from"] == {"weights": str(begun), "steps": 5}
+
+
 def test_without_the_extra_the_command_says_what_to_install(photographs, tmp_path, monkeypatch):
     for name in [name for name in sys.modules if name.startswith("normeq.training")]:
         monkeypatch.delitem(sys.modules, name)
@@ -222,6 +265,8 @@ def test_without_the_extra_the_command_says_what_to_install(photographs, tmp_pat
 def test_mistakes_are_told_before_any_work(photographs, finished, tmp_path):
     with pytest.raises(UsageError, match="holds a run already; continue it with --resume"):
         train(short_recipe(), photographs, finished)
+    with pytest.raises(UsageError, match=r"network\.size .* is none of a unet"):
+        train(short_recipe("network.size.widths=48"), tmp_path / "absent", tmp_path / "new")
     with pytest.raises(FileError, match="no checkpoint to resume"):
         train(short_recipe(), photographs, tmp_path / "new", resume=True)
     with pytest.raises(InputError, match="holds no image to use"):

@@ -45,8 +45,7 @@ def test_a_restored_state_takes_the_very_same_steps(optimizer, variant, channels
     batches = [batch_of() for _ in range(6)]
     for batch in batches[:3]:
         state.update(batch)
-    restored = State(recipe, Accelerator())
-    restored.restore(state.to_checkpoint())
+    restored = State(recipe, Accelerator(), saved=state.to_checkpoint())
     for batch in batches[3:]:
         state.update(batch)
         restored.update(batch)
@@ -108,37 +107,31 @@ def test_the_average_follows_the_weights_and_is_what_is_judged():
 
 
 def test_averaging_may_begin_late_and_end_early():
-    without = short_recipe().model_copy(
-        update={"optimization": short_recipe().optimization.model_copy(update={"ema": None})}
-    )
+    without = short_recipe("optimization.ema=none")
     state = State(without, Accelerator())
     assert state.judged is state.network
     state.update(batch_of())
-    late = State(short_recipe(), Accelerator())
-    late.restore(state.to_checkpoint())
+    late = State(short_recipe(), Accelerator(), saved=state.to_checkpoint())
     for one, other in zip(late.judged.parameters(), state.network.parameters(), strict=True):
         assert torch.equal(one, other)
-    early = State(without, Accelerator())
-    early.restore(late.to_checkpoint())
+    early = State(without, Accelerator(), saved=late.to_checkpoint())
     assert early.step == 1
 
 
 @pytest.mark.parametrize(("first", "second"), [("adam", "muon"), ("muon", "adam")])
 def test_another_optimiser_cannot_be_resumed(first, second):
-    one, other = (
-        State(
-            short_recipe(f"optimization.optimizer={name}", "network.size.widths=[8,16]"),
-            Accelerator(),
-        )
+    ours, theirs = (
+        short_recipe(f"optimization.optimizer={name}", "network.size.widths=[8,16]")
         for name in (first, second)
     )
-    one.update(batch_of())
+    state = State(ours, Accelerator())
+    state.update(batch_of())
     with pytest.raises(UsageError, match=r"optimization\.optimizer"):
-        other.restore(one.to_checkpoint())
+        State(theirs, Accelerator(), saved=state.to_checkpoint())
 
 
 def test_another_network_cannot_be_resumed():
     state = State(short_recipe(), Accelerator())
-    other = State(short_recipe("network.size.blocks=2"), Accelerator())
+    other = short_recipe("network.size.blocks=2")
     with pytest.raises(UsageError, match="resume with the same network"):
-        other.restore(state.to_checkpoint())
+        State(other, Accelerator(), saved=state.to_checkpoint())

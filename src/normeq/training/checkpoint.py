@@ -87,7 +87,8 @@ def newest(folder: Path) -> Checkpoint:
             return read(path)
         except FileError as error:
             warnings.warn(f"{error} Falling back to the one before.", stacklevel=2)
-    raise FileError(
-        f"'{folder}' holds {'only damaged checkpoints' if paths else 'no checkpoint'} to resume "
-        "from; start the run again without --resume."
-    )
+    if paths:
+        raise FileError(
+            f"'{folder}' holds only damaged checkpoints; start again in another run folder."
+        )
+    raise FileError(f"'{folder}' holds no checkpoint to resume from; start without --resume.")

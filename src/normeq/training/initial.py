@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvTransposeNd
@@ -9,34 +11,56 @@ from torch.nn.utils import parametrize
 
 import normeq
 from normeq import models
-from normeq.errors import WeightsError
+from normeq.atomic import reason
+from normeq.errors import NormeqError, UsageError, WeightsError
 from normeq.training.recipe import Network
+
+
+def new_network(recipe: Network) -> models.Network | models.Wrapped:
+    """Create the network of a recipe, with random weights."""
+    try:
+        return normeq.create(
+            recipe.architecture,
+            variant=recipe.variant,
+            blind=recipe.blind,
+            channels=recipe.channels,
+            **recipe.size,
+        )
+    except NormeqError:
+        raise
+    except (TypeError, ValueError, IndexError) as error:
+        raise UsageError(
+            f"the recipe's network.size {recipe.size} is none of a {recipe.architecture} "
+            f"({reason(error)})."
+        ) from error
 
 
 def initial_network(recipe: Network) -> models.Network | models.Wrapped:
     """Create the network of a recipe, with the weights of `recipe.init` where it names some.
 
     The other network may be narrower, or lack the noise map: the new one then begins by computing
-    what the other one does.
+    what the other one does. Its card says where it comes from.
     """
-    network = normeq.create(
-        recipe.architecture,
-        variant=recipe.variant,
-        blind=recipe.blind,
-        channels=recipe.channels,
-        **recipe.size,
-    )
+    network = new_network(recipe)
     if recipe.init is not None:
-        _take_over(network, normeq.load(recipe.init), recipe.init)
+        other = normeq.load(recipe.init)
+        _take_over(network, other, recipe.init)
+        network.card = {"started_from": {"weights": recipe.init, **other.card}}
     return network
 
 
 @torch.no_grad()
-def _take_over(network: nn.Module, other: nn.Module, name: str) -> None:
+def _take_over(
+    network: models.Network | models.Wrapped, other: models.Network | models.Wrapped, name: str
+) -> None:
     """Let a network compute what another one of the same skeleton does."""
+    wanted, found = _skeleton(network), _skeleton(other)
+    if wanted != found:
+        differences = [f"{k}={v!r}" for k, v in found.items() if wanted.get(k) != v]
+        raise WeightsError(
+            f"'{name}' holds another network than the recipe's: {', '.join(differences)}."
+        )
     mine, given = network.state_dict(), other.state_dict()
-    if mine.keys() != given.keys():
-        raise WeightsError(f"'{name}' holds another network than the recipe's.")
     if all(mine[key].shape == given[key].shape for key in mine):
         network.load_state_dict(given)
         return
@@ -48,6 +72,13 @@ def _take_over(network: nn.Module, other: nn.Module, name: str) -> None:
                 setattr(layer, key, wider)  # finds the parameters behind these values
             else:
                 getattr(layer, key).copy_(wider)
+
+
+def _skeleton(network: models.Network | models.Wrapped) -> dict[str, Any]:
+    """Return what two networks have in common if one can begin as the other."""
+    free = ("width", "widths", "blind")
+    fixed = {key: value for key, value in network.config.items() if key not in free}
+    return {"architecture": network.architecture, **fixed}
 
 
 def _own_tensors(layer: nn.Module) -> list[str]:

@@ -70,7 +70,7 @@ class Log:
         self._folder = folder
         self._training = Table(folder / "training.csv", step)
         self._validation = Table(folder / "validation.csv", step)
-        self._board: SummaryWriter = SummaryWriter(str(folder / "tensorboard"), purge_step=step)
+        self._board: SummaryWriter = SummaryWriter(str(folder / "tensorboard"), purge_step=step + 1)
         terminal = sys.stderr.isatty()
         # A log file gets a line now and then instead of ten a second.
         self._bar: tqdm[Any] = tqdm(

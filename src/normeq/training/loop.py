@@ -21,7 +21,7 @@ from normeq.metrics import psnr
 from normeq.training import checkpoint
 from normeq.training.data import Batch, Patches, noisy_images, prefetch
 from normeq.training.log import Log
-from normeq.training.recipe import Recipe
+from normeq.training.recipe import Recipe, changes
 from normeq.training.report import DATA, FILES, NETWORK, Report
 from normeq.training.schedule import learning_rate
 from normeq.training.silence import watching_relus
@@ -69,7 +69,9 @@ def train(
         torch.set_num_threads(threads)
     saved = checkpoint.newest(out / "checkpoints") if resume else None
     if saved is None and checkpoint.stored(out / "checkpoints"):
-        raise UsageError(f"'{out}' holds a run already; continue it with --resume.")
+        raise UsageError(
+            f"'{out}' holds a run already; continue it with --resume, or choose another --out."
+        )
     accelerator = Accelerator(mixed_precision=recipe.optimization.mixed_precision)
     processes = accelerator.num_processes
     if recipe.optimization.batch % processes:
@@ -77,11 +79,9 @@ def train(
             f"a batch of {recipe.optimization.batch} cannot be shared by {processes} processes: "
             "optimization.batch must be a multiple of their number."
         )
+    state = State(recipe, accelerator, compile=compile, saved=saved)
     images = read_folder(data, recipe.network.channels, recipe.data.patch)
     held_out = read_folder(validation, recipe.network.channels) if validation else None
-    state = State(recipe, accelerator, compile)
-    if saved is not None:
-        state.restore(saved)
     if accelerator.is_main_process:
         with writing(out):
             out.mkdir(parents=True, exist_ok=True)
@@ -90,6 +90,9 @@ def train(
     accelerator.print(
         f"training on {images}, validating on {held_out or 'nothing'}, processes: {processes}"
     )
+    if saved is not None:
+        changed = "".join(f", {change}" for change in changes(saved.values["recipe"], recipe))
+        accelerator.print(f"continuing after step {state.step}{changed}")
     report = _Run(recipe, images, held_out, out, state, accelerator).go()
     accelerator.print(report)
     accelerator.end_training()
@@ -109,6 +112,7 @@ class _Run:
         accelerator: Accelerator,
     ) -> None:
         self._recipe = recipe
+        self._images = images
         self._patches = Patches(images.images, recipe.data, recipe.seed)
         self._held_out = held_out
         self._out = out
@@ -118,7 +122,7 @@ class _Run:
         self._seconds_before = state.seconds
         self._log: Log | None = None
         # Sums of loss and gradient norm since they were last recorded, and when that was.
-        self._sums = torch.zeros(2, dtype=torch.float64, device=accelerator.device)
+        self._sums = torch.zeros(2, dtype=_precise(accelerator), device=accelerator.device)
         self._recorded = state.step
         self._training_recorded = 0.0
 
@@ -133,9 +137,9 @@ class _Run:
                     if stop_requested():
                         self._stop()
                     with report.timed(DATA):
-                        batch = state.on_device(next(batches))
+                        batch = next(batches)
                     with report.timed(NETWORK):
-                        self._sums += torch.stack(state.update(batch))
+                        self._sums += torch.stack(state.update(state.on_device(batch)))
                     with report.timed(FILES):
                         self._after_step()
         finally:
@@ -219,6 +223,11 @@ class _Run:
         state = self._state
         scores = self._scores() if self._held_out is not None else {}
         mean = fmean(scores.values()) if scores else None
+        if mean is not None and math.isnan(mean):
+            raise DivergedError(
+                f"the network computes values that are no numbers at step {state.step}; its last "
+                "good checkpoint is kept."
+            )
         is_best = mean is not None and (state.best is None or mean > state.best)
         if is_best:
             state.best = self._report.best = mean
@@ -239,7 +248,9 @@ class _Run:
         images = self._held_out.images
         noisy = noisy_images(images, recipe.validation, recipe.data.noise, recipe.seed)
         network.eval()
-        measured = torch.zeros(len(recipe.validation.sigma) * len(images), dtype=torch.float64)
+        measured = torch.zeros(
+            len(recipe.validation.sigma) * len(images), dtype=_precise(self._accelerator)
+        )
         with watching_relus(network) as passing:
             for index, batch in enumerate(noisy):
                 if index % self._accelerator.num_processes == self._accelerator.process_index:
@@ -271,6 +282,14 @@ class _Run:
             "steps": state.step,
             "samples": state.samples,
             "hours": round((self._seconds_before + self._report.elapsed) / 3600, 3),
+            "images": str(self._images),
+            **({"started_from": state.started_from} if state.started_from else {}),
+            **({"earlier": state.earlier} if state.earlier else {}),
             "validation_psnr": {f"{sigma:g}": round(score, 3) for sigma, score in scores.items()},
         }
         normeq.save(state.judged, self._out / name, card)
+
+
+def _precise(accelerator: Accelerator) -> torch.dtype:
+    """Return the most precise floating point type of the device."""
+    return torch.float32 if accelerator.device.type == "mps" else torch.float64

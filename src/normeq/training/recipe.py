@@ -141,7 +141,8 @@ def load_recipe(name_or_path: str | Path, overrides: list[str] | None = None) ->
     name_or_path
         A name of `shipped_recipes`, or the path of a TOML file.
     overrides
-        ``"section.key=value"``, the value written as in TOML; quotes may be left out.
+        ``"section.key=value"``, the value written as in TOML; quotes may be left out, and
+        ``none`` takes a value away.
     """
     path = shipped_recipes().get(str(name_or_path), Path(name_or_path))
     try:
@@ -161,6 +162,30 @@ def load_recipe(name_or_path: str | Path, overrides: list[str] | None = None) ->
         raise UsageError(_sentence(str(name_or_path), error)) from error
 
 
+def changes(before: dict[str, Any], recipe: Recipe) -> list[str]:
+    """Name the fields in which a recipe differs from an earlier one.
+
+    Examples
+    --------
+    >>> from normeq.training import load_recipe
+    >>> tiny = load_recipe("tiny").model_dump(mode="json")
+    >>> changes(tiny, load_recipe("tiny", ["seed=3", "optimization.steps=70"]))
+    ['seed=3 (was 0)', 'optimization.steps=70 (was 100)']
+    """
+    old, new = _fields(before), _fields(recipe.model_dump(mode="json"))
+    names = [name for name in new | old if new.get(name) != old.get(name)]
+    return [f"{name}={new.get(name)} (was {old.get(name)})" for name in names]
+
+
+def _fields(table: dict[str, Any], section: str = "") -> dict[str, Any]:
+    """Return the fields of nested tables under their dotted names."""
+    fields: dict[str, Any] = {}
+    for key, value in table.items():
+        is_section = isinstance(value, dict)
+        fields |= _fields(value, f"{section}{key}.") if is_section else {section + key: value}
+    return fields
+
+
 def _override(table: dict[str, Any], override: str) -> None:
     dotted, equals, text = override.partition("=")
     *sections, key = dotted.strip().split(".")
@@ -169,7 +194,7 @@ def _override(table: dict[str, Any], override: str) -> None:
     try:
         value = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
-        value = text.strip()
+        value = None if text.strip() == "none" else text.strip()
     for section in sections:
         table = table.setdefault(section, {})
         if not isinstance(table, dict):
@@ -179,7 +204,10 @@ def _override(table: dict[str, Any], override: str) -> None:
 
 def _sentence(name: str, error: ValidationError) -> str:
     """Put the first problem of a recipe into words that name the field and the way out."""
-    problem = error.errors()[0]
+    first, *others = error.errors()
+    # Of several alternatives for a field, the one that went deepest is what was meant.
+    same = [first, *(other for other in others if other["loc"][:2] == first["loc"][:2])]
+    problem = max(same, key=lambda each: len(each["loc"]))
     place = [str(part) for part in problem["loc"]]
     if problem["type"] == "extra_forbidden":
         known = ", ".join(_section(place[:-1]).model_fields)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import cast
+from typing import Any, cast
 
 import torch
 from accelerate import Accelerator
@@ -16,7 +16,7 @@ from normeq.models import Network, Wrapped
 from normeq.nn import fuse
 from normeq.training.checkpoint import Checkpoint
 from normeq.training.data import Batch
-from normeq.training.initial import initial_network
+from normeq.training.initial import initial_network, new_network
 from normeq.training.muon import Muon, is_matrix
 from normeq.training.recipe import Optimization, Recipe
 from normeq.training.schedule import ema_decay, learning_rate
@@ -38,13 +38,21 @@ def reconstruction_loss(output: Tensor, batch: Batch, recipe: Optimization) -> T
 class State:
     """A network with its optimiser, its average and its position in the data."""
 
-    def __init__(self, recipe: Recipe, accelerator: Accelerator, compile: bool = False) -> None:
+    def __init__(
+        self,
+        recipe: Recipe,
+        accelerator: Accelerator,
+        *,
+        compile: bool = False,
+        saved: Checkpoint | None = None,
+    ) -> None:
         settings = recipe.optimization
         self._recipe = recipe
         self._accelerator = accelerator
         self._dtype: torch.dtype = getattr(torch, settings.dtype)
         torch.manual_seed(recipe.seed)
-        self.network = initial_network(recipe.network).to(accelerator.device, self._dtype).train()
+        network = initial_network(recipe.network) if saved is None else new_network(recipe.network)
+        self.network = network.to(accelerator.device, self._dtype).train()
         if settings.channels_last:
             self.network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.average: Network | Wrapped | None = None
@@ -61,6 +69,12 @@ class State:
         #: Time spent on the run, over all its sessions.
         self.seconds = 0.0
         self.best: float | None = None
+        #: What is known of the weights it began with, if they were not random.
+        self.started_from: dict[str, Any] | None = network.card.get("started_from")
+        #: Other recipes that it followed before, each with the step until which it did.
+        self.earlier: list[dict[str, Any]] = []
+        if saved is not None:
+            self._restore(saved)
 
     @property
     def judged(self) -> Network | Wrapped:
@@ -118,17 +132,24 @@ class State:
                 "samples": self.samples,
                 "seconds": self.seconds,
                 "best": self.best,
-                "network": self._description(),
+                "recipe": self._recipe.model_dump(mode="json"),
+                "started_from": self.started_from,
+                "earlier": self.earlier,
             },
         )
 
-    def restore(self, saved: Checkpoint) -> None:
+    def _restore(self, saved: Checkpoint) -> None:
         """Take over the state that a checkpoint holds."""
-        if saved.values["network"] != self._description():
+        recipe, before = self._recipe.model_dump(mode="json"), saved.values["recipe"]
+        held, wanted = ({**each["network"], "init": None} for each in (before, recipe))
+        if held != wanted:
             raise UsageError(
-                f"the checkpoint holds the network {saved.values['network']}, and the recipe asks "
-                f"for {self._description()}; resume with the same network."
+                f"the checkpoint holds the network {held}, and the recipe asks for {wanted}; "
+                "resume with the same network."
             )
+        self.started_from, self.earlier = saved.values["started_from"], saved.values["earlier"]
+        if before != recipe:
+            self.earlier = [*self.earlier, {"until": saved.values["step"], "recipe": before}]
         self.network.load_state_dict(saved.part("network"))
         if self.average is not None:
             # A run that begins to average only now starts from its present weights.
@@ -140,9 +161,6 @@ class State:
         self.samples = saved.values["samples"]
         self.seconds = saved.values["seconds"]
         self.best = saved.values["best"]
-
-    def _description(self) -> dict[str, object]:
-        return self._recipe.network.model_dump(mode="json", exclude={"init"})
 
 
 def _optimizers(parameters: list[nn.Parameter], settings: Optimization) -> list[Optimizer]:
