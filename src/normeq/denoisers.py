@@ -73,14 +73,14 @@ def is_blind(denoiser: Callable[..., Any]) -> bool | None:
     """
     if hasattr(denoiser, "blind"):
         return bool(denoiser.blind)
-    is_network = isinstance(denoiser, nn.Module)
+    network = denoiser if isinstance(denoiser, nn.Module) else None
     try:
-        parameters = inspect.signature(denoiser.forward if is_network else denoiser)
+        parameters = inspect.signature(denoiser if network is None else network.forward)
     except ValueError:  # compiled code does not show them
         return None
     takes_sigma, takes_none = _binds(parameters, 2), _binds(parameters, 1)
     if takes_sigma and takes_none:
-        return True if is_network else None
+        return None if network is None else True
     return not takes_sigma
 
 

@@ -107,7 +107,7 @@ def test_a_model_that_does_not_exist_is_a_sentence(tmp_path: Path, call: Call, m
 
 def test_axes_and_pixel_budget(tmp_path: Path, call: Call) -> None:
     np.save(tmp_path / "a.npy", sample((24, 20, 3), "float32"))
-    refused = call(tmp_path / "a.npy", "--max-pixels", 100)
+    refused = call(tmp_path / "a.npy", "--max-pixels", 100, "--axes", "YXC")
     assert refused.exit_code == 1
     assert "--max-pixels" in refused.stderr
     named = call(tmp_path / "a.npy", "--axes", "YXC")

@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 import normeq
 from normeq.atomic import sync_tree
 from normeq.cli import app
+from normeq.denoising.run import _keep_apart
 from normeq.errors import InputError
 from normeq.images import open_image
 
@@ -39,6 +40,35 @@ def test_functions_see_fits_images_in_physical_units(tmp_path: Path) -> None:
     assert result.exit_code == 0
     expected = normeq.denoise(counts, model=model)
     np.testing.assert_array_equal(fits.getdata(tmp_path / "a.denoised.fits"), expected)
+
+
+@pytest.mark.parametrize(("dtype", "mark"), [("float32", -9999), ("int16", -32768), ("uint8", 0)])
+def test_values_that_mean_none_stay_and_no_other_becomes_one(
+    tmp_path: Path, dtype: str, mark: int
+) -> None:
+    image = RNG.integers(1, 4, (32, 32)).astype(dtype)
+    holes = RNG.random(image.shape) < 0.2
+    image[holes] = mark
+    tag = (42113, "s", 0, str(mark), True)
+    tifffile.imwrite(tmp_path / "map.tif", image, extratags=[tag])
+    code, output = run(tmp_path / "map.tif")
+    assert code == 1
+    assert "marked as missing" in output
+    code, output = run(tmp_path / "map.tif", "--nan", "keep")
+    assert code == 0, output
+    after = tifffile.imread(tmp_path / "map.denoised.tif")
+    np.testing.assert_array_equal(after == mark, holes)
+    assert after[~holes].min() >= 1
+    assert after[~holes].max() <= 3
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int16", "uint8"])
+def test_a_result_beside_the_mark(dtype: str) -> None:
+    pixels = np.array([4, 5, 6], dtype)
+    _keep_apart(pixels, 5)
+    assert pixels[1] != 5
+    assert float(pixels[1]) == pytest.approx(5, abs=1)
+    np.testing.assert_array_equal(pixels[[0, 2]], [4, 6])
 
 
 @pytest.mark.parametrize("card", ["BSCALE  = 'abc     '", "BSCALE  ="])

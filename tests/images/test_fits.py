@@ -56,6 +56,20 @@ def test_checksums_are_renewed(tmp_path: Path) -> None:
         assert after[0].verify_datasum() == 1
 
 
+def test_cards_that_are_not_of_the_standard_do_no_harm(tmp_path: Path) -> None:
+    fits.PrimaryHDU(sample((8, 9), "float32")).writeto(tmp_path / "in.fits", checksum=True)
+    content = (tmp_path / "in.fits").read_bytes()
+    odd = b"observer= 'somebody'".ljust(80)
+    place = content.index(b"END".ljust(80))
+    changed = content[:place] + odd + b"END".ljust(80) + content[place + 160 :]
+    (tmp_path / "in.fits").write_bytes(changed)
+    copy(tmp_path / "in.fits", tmp_path / "out.fits")
+    assert fits.getheader(tmp_path / "out.fits")["OBSERVER"] == "somebody"
+    np.testing.assert_array_equal(
+        fits.getdata(tmp_path / "out.fits"), -images.read(tmp_path / "in.fits")
+    )
+
+
 def test_no_image_and_a_negative_unit_are_refused(tmp_path: Path) -> None:
     fits.PrimaryHDU().writeto(tmp_path / "none.fits")
     with pytest.raises(InputError, match="no plain image"):

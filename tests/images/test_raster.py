@@ -40,6 +40,24 @@ def test_png_keeps_pixel_size_texts_and_profile(tmp_path: Path) -> None:
         assert after.info["Comment"] == "exposure 20 ms"
 
 
+def test_png_keeps_units_and_colour_space(tmp_path: Path) -> None:
+    images.write(tmp_path / "plain.png", sample((9, 9), "uint16"))
+    content = (tmp_path / "plain.png").read_bytes()
+    header, rest = content[:33], content[33:]
+    added = _chunk(b"cICP", bytes([9, 16, 0, 1])) + _chunk(b"sCAL", b"\x010.0000003\x000.0000003")
+    (tmp_path / "in.png").write_bytes(header + added + rest)
+    copy(tmp_path / "in.png", tmp_path / "out.png")
+    assert added in (tmp_path / "out.png").read_bytes()
+
+
+@pytest.mark.parametrize("mode", ["L", "RGB"])
+def test_a_colour_that_is_transparent_is_refused(tmp_path: Path, mode: str) -> None:
+    key = 7 if mode == "L" else (7, 7, 7)
+    Image.new(mode, (8, 8)).save(tmp_path / "in.png", transparency=key)
+    with pytest.raises(InputError, match="calls one colour transparent"):
+        open_image(tmp_path / "in.png")
+
+
 @pytest.mark.parametrize("shape", [(16, 24), (16, 24, 3)])
 def test_jpeg_becomes_png(tmp_path: Path, shape: tuple[int, ...]) -> None:
     picture = Image.fromarray(sample(shape, "uint8"))

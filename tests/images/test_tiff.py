@@ -127,29 +127,53 @@ def test_ome(tmp_path: Path) -> None:
         assert ours == theirs
 
 
-def test_ome_in_several_files_becomes_one(tmp_path: Path) -> None:
-    image = sample((2, 24, 20), "uint16")
+def write_ome_set(folder: Path, image: np.ndarray) -> None:
+    """Write each plane of a stack to a file of its own, each with the description of all."""
+    depth, height, width = image.shape
     pixels = (
-        '<Pixels ID="Pixels:0" DimensionOrder="XYZCT" Type="uint16" SizeX="20" SizeY="24" '
-        'SizeZ="2" SizeC="1" SizeT="1"><Channel ID="Channel:0" SamplesPerPixel="1"/>{}</Pixels>'
+        f'<Pixels ID="Pixels:0" DimensionOrder="XYZCT" Type="uint16" SizeX="{width}" '
+        f'SizeY="{height}" SizeZ="{depth}" SizeC="1" SizeT="1">'
+        '<Channel ID="Channel:0" SamplesPerPixel="1"/>{}</Pixels>'
     )
     places = "".join(
         f'<TiffData IFD="0" FirstZ="{z}" PlaneCount="1"><UUID FileName="{z}.ome.tif">'
         f"urn:uuid:{z}</UUID></TiffData>"
-        for z in range(2)
+        for z in range(depth)
     )
-    for z in range(2):
+    for z in range(depth):
         xml = (
             '<?xml version="1.0" encoding="UTF-8"?>'
             '<OME xmlns="http://www.openmicroscopy.org/Schemas/OME/2016-06" '
             f'UUID="urn:uuid:{z}"><Image ID="Image:0">{pixels.format(places)}</Image></OME>'
         )
-        tifffile.imwrite(tmp_path / f"{z}.ome.tif", image[z], description=xml, metadata=None)
+        tifffile.imwrite(folder / f"{z}.ome.tif", image[z], description=xml, metadata=None)
+
+
+def test_ome_in_several_files_becomes_one(tmp_path: Path) -> None:
+    image = sample((2, 24, 20), "uint16")
+    write_ome_set(tmp_path, image)
     copy(tmp_path / "0.ome.tif", tmp_path / "out.ome.tif")
     (tmp_path / "1.ome.tif").unlink()
     with tifffile.TiffFile(tmp_path / "out.ome.tif") as after:
         np.testing.assert_array_equal(after.asarray(), inverted(image))
         assert after.series[0].axes == "ZYX"
+
+
+def test_a_part_of_an_image_in_several_files_names_the_first(tmp_path: Path) -> None:
+    write_ome_set(tmp_path, sample((2, 24, 20), "uint16"))
+    with pytest.raises(InputError, match=r"1\.ome\.tif: is a part of the image of 0\.ome\.tif"):
+        open_image(tmp_path / "1.ome.tif")
+
+
+def test_an_image_in_many_files_keeps_few_of_them_open(tmp_path: Path) -> None:
+    image = sample((80, 8, 9), "uint16")
+    write_ome_set(tmp_path, image)
+    with open_image(tmp_path / "0.ome.tif") as source:
+        read = [source.read(frame, 0, 8)[..., 0] for frame in range(80)]
+        held = list(Path("/proc/self/fd").glob("*")) if Path("/proc/self/fd").exists() else []
+        opened = [fd for fd in held if fd.exists() and fd.resolve().parent == tmp_path.resolve()]
+    np.testing.assert_array_equal(read, image)
+    assert len(opened) <= 65
 
 
 def test_tags_of_every_page_survive(tmp_path: Path) -> None:
@@ -166,6 +190,8 @@ def test_tags_of_every_page_survive(tmp_path: Path) -> None:
                 extratags=[
                     (65000, "d", 2, (1.5, float(page)), True),
                     (42113, "s", 0, "-9999", True),
+                    (286, "2I", 1, (7 + page, 3), True),
+                    (65001, "2i", 2, (-1, 3, 5, -7), True),
                 ],
             )
     copy(tmp_path / "in.tif", tmp_path / "out.tif")
@@ -179,13 +205,96 @@ def test_tags_of_every_page_survive(tmp_path: Path) -> None:
             assert tags["Software"].value == "camera"
             assert tags[65000].value == (1.5, float(number))
             assert tags[42113].value == "-9999"
+            assert (tags["XPosition"].value, tags["XPosition"].count) == ((7 + number, 3), 1)
+            assert (tags[65001].value, tags[65001].count) == ((-1, 3, 5, -7), 2)
 
 
 def test_one_directory_for_many_pages(tmp_path: Path) -> None:
-    image = sample((5, 16, 16), "uint16")
-    tifffile.imwrite(tmp_path / "in.tif", image, truncate=True, photometric="minisblack")
+    image = sample((2, 3, 16, 16), "uint16")
+    tifffile.imwrite(
+        tmp_path / "in.tif",
+        image,
+        truncate=True,
+        photometric="minisblack",
+        metadata={"axes": "TCYX"},
+    )
     copy(tmp_path / "in.tif", tmp_path / "out.tif")
-    np.testing.assert_array_equal(tifffile.imread(tmp_path / "out.tif"), inverted(image))
+    with tifffile.TiffFile(tmp_path / "out.tif") as after:
+        assert after.series[0].axes == "TCYX"
+        np.testing.assert_array_equal(after.asarray(), inverted(image))
+
+
+@pytest.mark.parametrize("compression", [None, "zlib"])
+@pytest.mark.parametrize(
+    ("shape", "planar", "photometric"),
+    [
+        ((24, 20, 5), "contig", "minisblack"),
+        ((5, 24, 20), "separate", "minisblack"),
+        ((24, 20, 4), "contig", "rgb"),
+    ],
+)
+def test_samples_that_say_nothing_of_themselves(
+    tmp_path: Path, shape: tuple[int, ...], planar: str, photometric: str, compression: str | None
+) -> None:
+    image = sample(shape, "uint8")
+    options: dict[str, Any] = {"planarconfig": planar, "compression": compression}
+    tifffile.imwrite(tmp_path / "in.tif", image, photometric=photometric, metadata=None, **options)
+    with tifffile.TiffFile(tmp_path / "in.tif", mode="r+") as before:
+        before.pages.first.tags["ExtraSamples"].overwrite((), erase=True)
+    copy(tmp_path / "in.tif", tmp_path / "out.tif")
+    with tifffile.TiffFile(tmp_path / "out.tif") as after:
+        assert len(after.pages) == 1
+        np.testing.assert_array_equal(after.asarray(), inverted(image))
+
+
+def test_pixels_that_are_no_intensities_are_refused(tmp_path: Path) -> None:
+    classes = np.random.default_rng(0).integers(0, 2**16, (3, 256)).astype(np.uint16)
+    indices = sample((16, 16), "uint8")
+    tifffile.imwrite(tmp_path / "map.tif", indices, photometric="palette", colormap=classes)
+    colours = sample((16, 16, 3), "uint8")
+    tifffile.imwrite(tmp_path / "lab.tif", colours, photometric="cielab")
+    tifffile.imwrite(tmp_path / "ycbcr.tif", colours, photometric="ycbcr")
+    for name, kind in {"map": "PALETTE", "lab": "CIELAB", "ycbcr": "YCBCR"}.items():
+        with pytest.raises(InputError, match=f"{name}.tif: stores its pixels as {kind}"):
+            open_image(tmp_path / f"{name}.tif")
+
+
+@pytest.mark.parametrize(
+    ("dtype", "text", "blank"),
+    [
+        ("float32", "-9999", -9999.0),
+        ("float32", "-3.4028234663852886e+38 ", float(np.finfo(np.float32).min)),
+        ("int16", "-32768", -32768),
+        ("uint8", "-9999", None),
+        ("uint8", "2.5", None),
+        ("float32", "nan", None),
+        ("float32", "none", None),
+    ],
+)
+def test_values_that_mean_none(tmp_path: Path, dtype: str, text: str, blank: float | None) -> None:
+    tag = (42113, "s", 0, text, True)
+    tifffile.imwrite(tmp_path / "in.tif", sample((16, 16), dtype), extratags=[tag])
+    with open_image(tmp_path / "in.tif") as source:
+        assert source.blank == blank
+
+
+def test_vendors_descriptions_are_kept(tmp_path: Path) -> None:
+    with tifffile.TiffWriter(tmp_path / "in.tif") as writer:
+        for page in range(2):
+            text = f"frameNumbers = {page}"
+            writer.write(
+                sample((16, 16), "int16", page),
+                description=text,
+                metadata=None,
+                software="SI.LINE_FORMAT_VERSION = 1",
+            )
+    with tifffile.TiffFile(tmp_path / "in.tif") as before:
+        assert before.series[0].kind == "scanimage"
+    copy(tmp_path / "in.tif", tmp_path / "out.tif")
+    with tifffile.TiffFile(tmp_path / "out.tif") as after:
+        texts = [page.aspage().description for page in after.pages]
+    assert "frameNumbers = 0" in texts[0]
+    assert texts[1] == "frameNumbers = 1"
 
 
 def test_palette_and_lookup_table(tmp_path: Path) -> None:
@@ -248,3 +357,32 @@ def test_leading_axes_can_be_renamed(tmp_path: Path) -> None:
         assert source.axes == "TYX"
     with pytest.raises(UsageError, match="do not fit"):
         open_image(tmp_path / "in.tif", "YXC")
+
+
+@pytest.mark.parametrize(
+    ("dtype", "options"),
+    [("u1", {}), ("u1", {"big_tiff": True}), (">u2", {})],
+    ids=["classic", "bigtiff", "big-endian"],
+)
+def test_exif_and_gps_survive(tmp_path: Path, dtype: str, options: dict[str, Any]) -> None:
+    from PIL import Image
+    from PIL.TiffImagePlugin import IFDRational, ImageFileDirectory_v2
+
+    about = ImageFileDirectory_v2()
+    about[34665] = {33434: IFDRational(1, 250), 36867: "2020:01:02 03:04:05", 34855: 400}
+    about[34853] = {1: "N", 2: (IFDRational(48), IFDRational(8), IFDRational(61, 2))}
+    image = Image.fromarray(sample((16, 16), dtype))
+    image.save(tmp_path / "in.tif", tiffinfo=about, **options)
+    copy(tmp_path / "in.tif", tmp_path / "out.tif")
+    with (
+        tifffile.TiffFile(tmp_path / "in.tif") as before,
+        tifffile.TiffFile(tmp_path / "out.tif") as after,
+    ):
+        ours, theirs = after.pages.first.tags, before.pages.first.tags
+        assert theirs["ExifTag"].value["ExposureTime"] == (1, 250)
+        for name in ("ExifTag", "GPSTag"):
+            assert ours[name].value == theirs[name].value
+        assert after.is_bigtiff == before.is_bigtiff
+    with Image.open(tmp_path / "out.tif") as picture:  # by a reader that is not the writer
+        assert picture.getexif().get_ifd(34853)[1] == "N"
+        np.testing.assert_array_equal(picture, inverted(sample((16, 16), dtype)))

@@ -46,6 +46,24 @@ def test_shards_stay_shards(tmp_path: Path) -> None:
     assert after.chunks == (1, 8, 8)
 
 
+def test_shards_may_be_larger_than_the_image(tmp_path: Path) -> None:
+    image = sample((30, 30), "uint16")
+    zarr.create_array(tmp_path / "in.zarr", data=image, shards=(64, 64), chunks=(8, 8))
+    copy(tmp_path / "in.zarr", tmp_path / "out.zarr")
+    after = zarr.open_array(tmp_path / "out.zarr", mode="r")
+    np.testing.assert_array_equal(after[:], inverted(image))
+    assert (after.shards, after.chunks) == ((64, 64), (8, 8))
+
+
+def test_colour_without_a_name_is_asked_about(tmp_path: Path) -> None:
+    image = sample((20, 24, 3), "uint8")
+    zarr.create_array(tmp_path / "in.zarr", data=image)
+    with pytest.raises(InputError, match="looks like a colour image"):
+        open_image(tmp_path / "in.zarr")
+    with open_image(tmp_path / "in.zarr", "YXC") as source:
+        assert source.frames == 3
+
+
 @pytest.mark.parametrize("version", [2, 3])
 def test_named_dimensions_say_where_the_planes_are(tmp_path: Path, version: Any) -> None:
     names = ["y", "x", "time"]

@@ -14,10 +14,6 @@ from normeq.denoising.run import NanPolicy, Run, progress_bar
 from normeq.errors import InputError, UsageError
 from normeq.images.source import Band, IndexedSource, Pixels, checked_dtype, default_axes
 
-# An array this large in its first axes and this small in its last is probably a colour image.
-_COLORS = (3, 4)
-_SURELY_A_SIDE = 16
-
 
 def denoise(
     image: Any,
@@ -112,30 +108,17 @@ class ArraySource(IndexedSource):
 
 def _axes(array: NDArray[Any], axes: str | None, channel_axis: int | None) -> str:
     """Name the axes of an array from what the caller says of them."""
-    if array.ndim < 2:
-        raise InputError(
-            f"an image has at least two axes, rows and columns; this array has shape {array.shape}."
-        )
     if axes is not None and channel_axis is not None:
         raise UsageError("give axes or channel_axis, not both: axes='YXC' says where channels are.")
     if axes is not None:
         return axes
     if channel_axis is None:
-        if (
-            array.ndim > 2
-            and array.shape[-1] in _COLORS
-            and min(array.shape[-3:-1]) >= _SURELY_A_SIDE
-        ):
-            raise InputError(
-                f"shape {array.shape} looks like a colour image: pass channel_axis=-1, or, if the "
-                "last axis is not colour, say so with axes (such as 'ZYX')."
-            )
-        return default_axes(array.ndim)
+        return default_axes(array.shape, "pass channel_axis=-1")
     if not -array.ndim <= channel_axis < array.ndim or array.ndim < 3:
         raise UsageError(f"channel_axis {channel_axis} does not exist in shape {array.shape}.")
-    letters = list(default_axes(array.ndim - 1))
-    letters.insert(channel_axis % array.ndim, "C")
-    return "".join(letters)
+    channel = channel_axis % array.ndim
+    letters = "Q" * (array.ndim - 3) + "YX"
+    return f"{letters[:channel]}C{letters[channel:]}"
 
 
 def _as_array(image: Any) -> tuple[NDArray[Any], Callable[[NDArray[Any]], Any]]:

@@ -155,9 +155,10 @@ class _Batch:
         return pixels
 
     def _missing(self, pixels: Pixels) -> Mask:
+        missing = ~np.isfinite(pixels)
         if self._source.blank is not None:
-            return np.asarray(pixels == self._source.blank)
-        return ~np.isfinite(pixels)
+            missing |= pixels == self._source.blank
+        return missing
 
     def _plane(self, frame: int, sample: int) -> _Plane:
         """Pass once over a plane and choose its units."""
@@ -175,8 +176,8 @@ class _Batch:
         if found.missing and run.nan == "raise":
             raise InputError(
                 f"{found.missing} of the {found.missing + found.count} pixels of plane {frame} "
-                "are NaN or infinite: fill them, or keep them as they are with nan='keep' "
-                "(--nan keep)."
+                "are NaN, infinite or marked as missing: fill them, or keep them as they are "
+                "with nan='keep' (--nan keep)."
             )
         if found.missing and self._source.dtype.kind == "f" and run.dtype.kind != "f":
             raise UsageError(
@@ -245,6 +246,17 @@ class _Batch:
             values = job.plane.units.leave(output[crop].astype(np.float64))
             missing = job.missing[crop]
             pixels, clipped = to_dtype(np.where(missing, 0.0, values), self._run.dtype)
+            if self._source.blank is not None:
+                _keep_apart(pixels, self._source.blank)
             pixels[missing] = job.stored[crop][missing]
             self._run.clipped += clipped
             yield pixels
+
+
+def _keep_apart(pixels: Pixels, blank: float) -> None:
+    """Move values that happen to be the mark of a missing one to the value beside it."""
+    if pixels.dtype.kind == "f":
+        beside = np.nextafter(pixels.dtype.type(blank), pixels.dtype.type(np.inf))
+    else:
+        beside = blank + 1 if blank < np.iinfo(pixels.dtype).max else blank - 1
+    pixels[pixels == blank] = beside

@@ -66,7 +66,7 @@ class FitsSource(IndexedSource, ImageFile):
             path,
             shape,
             checked_dtype(self._stored, str(path)),
-            axes or default_axes(count),
+            axes or default_axes(shape),
             gain=gain,
             offset=float(header.get("BZERO", 0.0)),
             blank=header.get("BLANK") if self._stored.kind in "iu" else None,
@@ -98,7 +98,11 @@ class FitsSource(IndexedSource, ImageFile):
 
             with (
                 reading(self.path, self.format),
-                fits.open(target, mode="update", do_not_scale_image_data=True) as units,
+                # A card that is not of the standard is no reason to lose the result.
+                warnings.catch_warnings(action="ignore"),
+                fits.open(
+                    target, mode="update", do_not_scale_image_data=True, output_verify="ignore"
+                ) as units,
             ):
                 units[self._unit].add_checksum()
 

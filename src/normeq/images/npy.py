@@ -29,7 +29,7 @@ class NpySource(IndexedSource, ImageFile):
             self._stored_dtype = stored.dtype
             self._fortran = stored.flags.f_contiguous and not stored.flags.c_contiguous
             dtype = checked_dtype(stored.dtype, str(path))
-            super().__init__(path, stored.shape, dtype, axes or default_axes(stored.ndim))
+            super().__init__(path, stored.shape, dtype, axes or default_axes(stored.shape))
 
     @staticmethod
     def _map(path: Path) -> np.memmap[tuple[int, ...], np.dtype[np.generic]]:

@@ -19,8 +19,10 @@ _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _COLOR_TYPES = {1: 0, 2: 4, 3: 2, 4: 6}
 _SAMPLES = {color: samples for samples, color in _COLOR_TYPES.items()}
 _PALETTE = 3
-# Chunks that stay true of a denoised image: colour spaces, pixel size, texts, dates.
-_KEPT_CHUNKS = b"cHRM gAMA iCCP sRGB pHYs tEXt zTXt iTXt eXIf tIME".split()
+# Chunks that stay true of a denoised image: colour spaces, sizes and units, texts, dates.
+_KEPT_CHUNKS = (
+    b"cHRM gAMA iCCP sRGB cICP mDCV cLLI pHYs oFFs sCAL pCAL tEXt zTXt iTXt eXIf tIME".split()
+)
 
 
 class PngSource(ImageFile):
@@ -37,9 +39,9 @@ class PngSource(ImageFile):
             if kind != b"IHDR":
                 raise ValueError("the header is missing")
             width, height, depth, color = struct.unpack(">IIBB", header[:10])
+            if color == _PALETTE:
+                raise InputError(f"{path}: is a palette image; convert it to gray or RGB first.")
             self._chunks = _kept_chunks(file, path)
-        if color == _PALETTE:
-            raise InputError(f"{path}: is a palette image; convert it to gray or RGB first.")
         if depth < 8:
             raise InputError(f"{path}: has {depth} bits a pixel; convert it to 8 or 16 bits first.")
         samples = _SAMPLES[color]
@@ -170,6 +172,11 @@ def _kept_chunks(file: BinaryIO, path: Path) -> bytes:
         _, kind, data = _next_chunk(file)
         if kind == b"acTL":
             raise InputError(f"{path}: is an animation; save its frames one by one, or as TIFF.")
+        if kind == b"tRNS":
+            raise InputError(
+                f"{path}: calls one colour transparent, which no pixel may have after denoising; "
+                "save it with a channel for opacity, or without any."
+            )
         if kind in _KEPT_CHUNKS:
             kept += _chunk(kind, data)
     return kept

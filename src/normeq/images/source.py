@@ -28,6 +28,10 @@ Pixels = NDArray[Any]
 #: Files that make a folder a Zarr, of version 3 or 2.
 ZARR_MARKERS = ("zarr.json", ".zarray", ".zgroup")
 
+# An array whose last axis is so short, and whose axes before it are so long, may be in colour.
+_COLORS = (3, 4)
+_SURELY_A_SIDE = 16
+
 
 @dataclass(frozen=True)
 class Band:
@@ -54,7 +58,7 @@ class ImageSource(ABC):
     gain, offset
         Units of a stored value: ``physical = gain * stored + offset``.
     blank
-        The stored integer that means "no value here", if there is one.
+        The stored value that means "no value here", if there is one.
     """
 
     #: Whether a last axis S is stored, and travels, with its plane.
@@ -69,7 +73,7 @@ class ImageSource(ABC):
         alpha: bool = False,
         gain: float = 1.0,
         offset: float = 0.0,
-        blank: int | None = None,
+        blank: float | None = None,
     ) -> None:
         self.shape = shape
         self.dtype = dtype.newbyteorder("=")
@@ -178,15 +182,22 @@ def is_zarr(path: Path) -> bool:
     return any(os.path.isfile(path / marker) for marker in ZARR_MARKERS)
 
 
-def default_axes(ndim: int) -> str:
+def default_axes(shape: tuple[int, ...], way_out: str = "name its axes with --axes YXC") -> str:
     """Return the axes of an array that says nothing: planes are its last two.
 
-    >>> default_axes(4)
+    >>> default_axes((2, 3, 64, 64))
     'QQYX'
     """
-    if ndim < 2:
-        raise InputError(f"an image has at least two axes, rows and columns; this one has {ndim}.")
-    return "Q" * (ndim - 2) + "YX"
+    if len(shape) < 2:
+        raise InputError(
+            f"an image has at least two axes, rows and columns; this one has shape {shape}."
+        )
+    if len(shape) > 2 and shape[-1] in _COLORS and min(shape[-3:-1]) >= _SURELY_A_SIDE:
+        raise InputError(
+            f"shape {shape} looks like a colour image: {way_out}, or, if the last axis is not "
+            "colour, say so with axes (such as ZYX)."
+        )
+    return "Q" * (len(shape) - 2) + "YX"
 
 
 def checked_axes(axes: str, shape: tuple[int, ...]) -> str:

@@ -17,6 +17,13 @@ from normeq.images.source import Band, ImageFile, Pixels, checked_dtype, reading
 
 log = logging.getLogger(__name__)
 
+_WHITE_IS_ZERO, _BLACK_IS_ZERO, _RGB, PALETTE, _CMYK, _YCBCR, _LINEAR_RAW = 0, 1, 2, 3, 5, 6, 34892
+COLORMAP, _NODATA = 320, 42113
+# Compressions that leave the colours as they are; the others turn YCbCr into RGB.
+_WITHOUT_COLOURS = {1, 5, 8, 32773, 32946, 34925, 50000}
+# So many files of an image in many are held open.
+_OPEN_AT_ONCE = 64
+
 
 class TiffSource(ImageFile):
     """A TIFF file that holds one image of any number of axes."""
@@ -48,6 +55,7 @@ class TiffSource(ImageFile):
                 f"{path}: stores its axes as {found}, not as planes that end in YX or YXS; "
                 "save it as an .npy file and name its axes there."
             )
+        self._check_meaning(path)
         if len(self.series.levels) > 1:
             log.warning("%s: only full resolution is denoised and written, not the pyramid", path)
         opacity = self.key.extrasamples[-1:] in ((1,), (2,))
@@ -58,8 +66,29 @@ class TiffSource(ImageFile):
             )
         axes = same_axes(axes, found)
         dtype = checked_dtype(np.dtype(self.series.dtype), str(path))
-        super().__init__(path, tuple(self.series.shape), dtype, axes, alpha=opacity)
+        super().__init__(
+            path,
+            tuple(self.series.shape),
+            dtype,
+            axes,
+            alpha=opacity,
+            blank=_nodata(self.key, dtype),
+        )
         self._check_whole()
+
+    def _check_meaning(self, path: Path) -> None:
+        """Refuse pixels that are no intensities, and parts of images that lie in several files."""
+        key = self.key
+        if not _is_intensity(key):
+            raise InputError(
+                f"{path}: stores its pixels as {key.photometric.name}, not as gray, RGB or CMYK; "
+                "convert it first."
+            )
+        if self.series.transform is not None:
+            raise InputError(f"{path}: stores {self.series.kind} values in a code; convert it.")
+        first = Path(self.series.pages[0].parent.filehandle.path) if self.series.pages[0] else path
+        if self.series.is_multifile and first.name != path.name:
+            raise InputError(f"{path}: is a part of the image of {first.name}; denoise that.")
 
     def _check_whole(self) -> None:
         """Refuse a truncated file before any work is done."""
@@ -134,12 +163,12 @@ class TiffSource(ImageFile):
         height = key.tilelength if key.is_tiled else min(key.rowsperstrip, self.height)
         across = math.ceil(self.width / key.tilewidth) if key.is_tiled else 1
         down = math.ceil(self.height / height)
-        out = np.zeros((stop - start, self.width, self.samples), self.dtype)
+        out = np.full((stop - start, self.width, self.samples), self.blank or 0, self.dtype)
         for line in range(start // height, (stop - 1) // height + 1):
             for column in range(across):
                 index = (sample * down + line) * across + column
                 if page.databytecounts[index] == 0:
-                    continue  # a sparse file: nothing stored means zeros
+                    continue  # a sparse file: nothing stored means no value, or zeros
                 try:
                     segment, (_, _, y, x, _), _ = key.decode(
                         self._segment(page, index), index, jpegtables=page.jpegtables
@@ -159,6 +188,8 @@ class TiffSource(ImageFile):
         if file.closed:
             file.open()
             self._others.append(file)
+            if len(self._others) > _OPEN_AT_ONCE:
+                self._others.pop(0).close()
         return file
 
     def _segment(self, page: Any, index: int) -> bytes:
@@ -174,6 +205,34 @@ class TiffSource(ImageFile):
         from normeq.images.tiff_copy import write_copy
 
         write_copy(self, target, bands)
+
+
+def _is_intensity(key: Any) -> bool:
+    """Whether a mean of two pixels of a page is a pixel between them."""
+    if key.photometric == PALETTE:
+        colours = np.asarray(key.tags[COLORMAP].value).reshape(3, -1).astype(np.int64)
+        steps = np.diff(colours)
+        return colours.shape[1] in (2**8, 2**16) and bool(
+            ((steps >= 0).all(1) | (steps <= 0).all(1)).all()
+        )
+    if key.photometric == _YCBCR:
+        return key.compression not in _WITHOUT_COLOURS
+    return key.photometric in (_WHITE_IS_ZERO, _BLACK_IS_ZERO, _RGB, _CMYK, _LINEAR_RAW)
+
+
+def _nodata(key: Any, dtype: np.dtype[Any]) -> float | None:
+    """Return the value that GDAL's tag marks as missing, if pixels can have it."""
+    tag = key.tags.get(_NODATA)
+    try:
+        value = math.nan if tag is None else float(str(tag.value).strip(" \0"))
+    except ValueError:
+        return None
+    if dtype.kind == "f":
+        with np.errstate(over="ignore"):
+            value = float(dtype.type(value))  # as a pixel holds it
+        return value if math.isfinite(value) else None
+    limits = np.iinfo(dtype)
+    return int(value) if value.is_integer() and limits.min <= value <= limits.max else None
 
 
 def check_directories(tif: tifffile.TiffFile) -> None:

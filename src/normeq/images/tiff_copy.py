@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import math
 import re
+import struct
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -19,7 +20,8 @@ import numpy as np
 import tifffile
 
 from normeq.images.source import Band, Pixels
-from normeq.images.tiff import TiffSource
+from normeq.images.tiff import COLORMAP, PALETTE, TiffSource
+from normeq.images.tiff_exif import copy_directories, pointers
 
 log = logging.getLogger(__name__)
 
@@ -28,12 +30,15 @@ _PORTABLE_KINDS = {"ome", "imagej", "shaped", "uniform", "generic"}
 # Lossless compressions that a copy keeps; every other becomes ADOBE_DEFLATE, known as zlib.
 _KEPT_COMPRESSIONS = {1, 5, 8, 32773, 32946, 34925, 50000}
 _UNCOMPRESSED, _ZLIB = 1, 8
-_RGB, _PALETTE, _CMYK = 2, 3, 5
-_DESCRIPTION, _COLORMAP = 270, 320
+_RGB, _CMYK = 2, 5
+_DESCRIPTION = 270
 _X_RESOLUTION, _Y_RESOLUTION, _RESOLUTION_UNIT = 282, 283, 296
 # Besides those that tifffile writes itself: kinds of pages, tables of lossy codecs and YCbCr.
-_REWRITTEN_TAGS = tifffile.TIFF.TAG_FILTERED | {254, 255, 347, 529, 530, 531, 532, _COLORMAP}
+_REWRITTEN_TAGS = tifffile.TIFF.TAG_FILTERED | {254, 255, 347, 529, 530, 531, 532, COLORMAP}
 _REWRITTEN_TAGS |= {_X_RESOLUTION, _Y_RESOLUTION, _RESOLUTION_UNIT}
+# What would be untrue of the copy: Photoshop's layers, the places of MetaMorph's planes.
+_REWRITTEN_TAGS |= {37724, 33628, 33629, 33630, 33631}
+_RATIONALS = {5: "I", 10: "i"}
 # Tags whose value is a place in the file, which the copy does not keep.
 _OFFSET_TYPES = {13, 18}
 _BIGTIFF_FROM = 2**32 - 2**25
@@ -60,10 +65,12 @@ def write_copy(source: TiffSource, target: Path, bands: Iterable[Band]) -> None:
     portable = source.series.kind in _PORTABLE_KINDS
     if not portable:
         log.warning("%s: the %s metadata is not written", source.path, source.series.kind)
-    large = source.pixels * source.dtype.itemsize > _BIGTIFF_FROM
+    bigtiff = source.tif.is_bigtiff or source.pixels * source.dtype.itemsize > _BIGTIFF_FROM
+    page: Any = source.series.pages[0]
+    first = page.aspage()
     with tifffile.TiffWriter(
         target,
-        bigtiff=source.tif.is_bigtiff or large,
+        bigtiff=bigtiff,
         byteorder=source.tif.byteorder,
         ome=False,  # the description is copied, not made from the file's name
         imagej=False,
@@ -72,7 +79,13 @@ def write_copy(source: TiffSource, target: Path, bands: Iterable[Band]) -> None:
         for number in range(source.frames // source.separate):
             description = None
             if not portable and number == 0:
-                description = tifffile.tifffile.shaped_description(source.shape, axes=source.axes)
+                # The axes, and the text that was there.
+                description = tifffile.tifffile.shaped_description(
+                    source.shape, axes=source.axes, description=source.key.description
+                )
+            arguments = _page_arguments(source, number)
+            if number == 0:
+                arguments["extratags"] += pointers(first, bigtiff)
             writer.write(
                 (next(pieces) for _ in range(layout.segments)),
                 shape=_page_shape(source),
@@ -84,8 +97,9 @@ def write_copy(source: TiffSource, target: Path, bands: Iterable[Band]) -> None:
                 contiguous=False,
                 description=description,
                 **layout.arguments,
-                **_page_arguments(source, number),
+                **arguments,
             )
+    copy_directories(first, target, bigtiff)
 
 
 def _page_shape(source: TiffSource) -> tuple[int, ...]:
@@ -102,9 +116,11 @@ def _layout(source: TiffSource) -> Layout:
     arguments: dict[str, Any] = {"photometric": _photometric(key)}
     if key.samplesperpixel > 1:
         arguments["planarconfig"] = key.planarconfig
-        arguments["extrasamples"] = key.extrasamples
-    if key.photometric == _PALETTE:
-        arguments["colormap"] = key.tags[_COLORMAP].value
+        colours = tifffile.TIFF.PHOTOMETRIC_SAMPLES[_photometric(key)]
+        unnamed = (0,) * (int(key.samplesperpixel) - colours)
+        arguments["extrasamples"] = key.extrasamples or unnamed or None
+    if key.photometric == PALETTE:
+        arguments["colormap"] = key.tags[COLORMAP].value
     if key.is_tiled:
         rows, columns = key.tilelength, key.tilewidth
         if rows % 16 or columns % 16:  # which tifffile does not write
@@ -123,12 +139,12 @@ def _layout(source: TiffSource) -> Layout:
     return Layout(rows, columns, segments, key.is_tiled, compression, predictor, arguments)
 
 
-def _photometric(key: Any) -> Any:
+def _photometric(key: Any) -> int:
     """Keep gray, palette and RGB; what a codec decodes to RGB (YCbCr) is RGB from now on."""
     colored = key.samplesperpixel >= 3
-    if key.photometric in (0, 1, _PALETTE) or (colored and key.photometric in (_RGB, _CMYK)):
-        return key.photometric
-    return "rgb" if colored else "minisblack"
+    if key.photometric in (0, 1, PALETTE) or (colored and key.photometric in (_RGB, _CMYK)):
+        return int(key.photometric)
+    return _RGB if colored else 1
 
 
 def _compression(source: TiffSource) -> tuple[int, int]:
@@ -177,10 +193,12 @@ def _page_arguments(source: TiffSource, number: int) -> dict[str, Any]:
         unit = page.tags.get(_RESOLUTION_UNIT)
         arguments["resolution"] = (page.tags[_X_RESOLUTION].value, page.tags[_Y_RESOLUTION].value)
         arguments["resolutionunit"] = None if unit is None else unit.value
-    # One description is for the whole of an OME file, whichever of its parts a page is from.
-    described = source.series.kind in _PORTABLE_KINDS - ({"ome"} if number else set())
+    # One description is for the whole of an OME file, whichever of its parts a page is from; of
+    # kinds that are not portable, the first page has one of ours.
+    kind = source.series.kind
+    described = kind != "ome" if number else kind in _PORTABLE_KINDS
     arguments["extratags"] = [
-        (tag.code, int(tag.dtype), tag.count, _tag_bytes(source, page, tag), False)
+        (tag.code, int(tag.dtype), tag.count, _tag_value(source, page, tag), False)
         for tag in page.tags
         if tag.code not in _REWRITTEN_TAGS
         and tag.dtype not in _OFFSET_TYPES
@@ -189,12 +207,18 @@ def _page_arguments(source: TiffSource, number: int) -> dict[str, Any]:
     return arguments
 
 
-def _tag_bytes(source: TiffSource, page: Any, tag: Any) -> bytes:
+def _tag_value(source: TiffSource, page: Any, tag: Any) -> bytes | tuple[int, ...]:
+    """Return the value of a tag as it is stored."""
     file = source.file_of(page)
     file.seek(tag.valueoffset)
     value = bytes(file.read(tag.valuebytecount))
     if tag.code == _DESCRIPTION and source.series.kind == "ome":
         return relocated(value, source.frames // source.separate)
+    if tag.code == _DESCRIPTION and source.series.kind == "shaped":
+        return value.replace(b', "truncated": true', b"")  # the copy has a directory for each page
+    if int(tag.dtype) in _RATIONALS:  # which tifffile takes as numerators and denominators only
+        layout = f"{page.parent.byteorder}{2 * tag.count}{_RATIONALS[int(tag.dtype)]}"
+        return struct.unpack(layout, value)
     return value
 
 

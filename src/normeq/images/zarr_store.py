@@ -13,7 +13,7 @@ import os
 import shutil
 import stat
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
@@ -56,8 +56,8 @@ class ZarrSource(IndexedSource, ImageFile):
                 node = levels[0]
             self._array: Any = node
             dtype = checked_dtype(np.dtype(node.dtype), str(path))
-            found = found or _named_axes(node) or default_axes(node.ndim)
-            super().__init__(path, tuple(node.shape), dtype, axes or found)
+            found = axes or found or _named_axes(node) or default_axes(node.shape)
+            super().__init__(path, tuple(node.shape), dtype, found)
             self._chunks = self._plane_chunks()
 
     def _plane_chunks(self) -> tuple[int, ...]:
@@ -66,10 +66,13 @@ class ZarrSource(IndexedSource, ImageFile):
         depth = math.prod(
             size for size, axis in zip(stored, self.axes, strict=True) if axis not in "YX"
         )
-        factor = 1 if self._array.shards else math.ceil(math.sqrt(depth))
-        largest = max(stored) if self._array.shards else _LARGEST_CHUNK
+        factor = math.ceil(math.sqrt(depth))
+        if self._array.shards:  # which hold whole chunks, and so may be larger than the image
+            return tuple(
+                size if axis in "YX" else 1 for size, axis in zip(stored, self.axes, strict=True)
+            )
         return tuple(
-            max(1, min(size * factor, largest, length)) if axis in "YX" else 1
+            max(1, min(size * factor, _LARGEST_CHUNK, length)) if axis in "YX" else 1
             for size, length, axis in zip(stored, self.shape, self.axes, strict=True)
         )
 
@@ -118,22 +121,17 @@ class ZarrSource(IndexedSource, ImageFile):
         _drop_consolidated(target / "zarr.json")
 
     def _downsample(self, fine: Path, coarse: Path) -> None:
-        """Average blocks of one level of the pyramid into the next, frame by frame."""
+        """Average blocks of one level of the pyramid into the next, chunk by chunk."""
         source = zarr.open_array(fine, mode="r")
-        output = zarr.open_array(coarse, mode="r+")
+        output: Any = zarr.open_array(coarse, mode="r+")
         factors = _factors(source.shape, output.shape)
-        row = self.axes.index("Y")
-        others = [
-            1 if axis in "YX" else size for axis, size in zip(self.axes, output.shape, strict=True)
+        stored_together = output.shards or output.chunks
+        spans = [
+            [slice(start, min(start + step, size)) for start in range(0, size, step)]
+            for size, step in zip(output.shape, stored_together, strict=True)
         ]
-        for place in np.ndindex(*others):
-            for start in range(0, output.shape[row], output.chunks[row]):
-                block = [
-                    slice(0, size) if axis == "X" else slice(at, at + 1)
-                    for axis, size, at in zip(self.axes, output.shape, place, strict=True)
-                ]
-                block[row] = slice(start, min(start + output.chunks[row], output.shape[row]))
-                output[tuple(block)] = _block_means(source, block, factors)
+        for block in product(*spans):
+            output[block] = _block_means(source, block, factors)
 
 
 def _factors(fine: Sequence[int], coarse: Sequence[int]) -> list[int]:
@@ -163,7 +161,8 @@ def _block_means(source: Any, block: Sequence[slice], factors: Sequence[int]) ->
         (0, (part.stop - part.start) * factor - size)
         for part, factor, size in zip(block, factors, pixels.shape, strict=True)
     ]
-    pixels = np.pad(pixels, missing, mode="edge")
+    if any(after for _, after in missing):
+        pixels = np.pad(pixels, missing, mode="edge")
     split = [
         number
         for part, factor in zip(block, factors, strict=True)
