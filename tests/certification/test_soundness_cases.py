@@ -33,6 +33,39 @@ def halved_product_of_values_first(x: Tensor) -> Tensor:
     return torch.baddbmm(torch.zeros(1, 1, 1), values.mT, weights.mT, beta=0, alpha=0.5)
 
 
+def mean_with_a_mask(x: Tensor) -> Tensor:
+    mask = torch.ones(1, 1, 4, 5, dtype=torch.bool)
+    return torch.cat([x, mask], 1).mean(1, keepdim=True)
+
+
+def whole(x: Tensor) -> Tensor:
+    numbers = torch.zeros(x.shape, dtype=torch.int32)
+    numbers.copy_(x)
+    return numbers
+
+
+def mean_by_whole_numbers(x: Tensor) -> Tensor:
+    total = (3 * x).sum((2, 3), keepdim=True, dtype=torch.int64) / 3
+    return x - total / 20 + x.mean((2, 3), keepdim=True)
+
+
+def interpolated(x: Tensor) -> Tensor:
+    low, high = x.amin((2, 3), keepdim=True), x.amax((2, 3), keepdim=True)
+    return torch.lerp(low, high, torch.sigmoid((x - low) / (high - low))).sum((2, 3), keepdim=True)
+
+
+def hidden(x: Tensor) -> Tensor:
+    tokens = x.flatten(2).mT
+    queries = ratios(x).flatten(2).mT
+    mask = torch.ones(20, 20, dtype=torch.bool).tril(-1)
+    return functional.scaled_dot_product_attention(queries, queries, tokens, mask)
+
+
+def mean_of_a_norm(x: Tensor) -> Tensor:
+    _, mean, _ = torch.native_layer_norm(x, [5], None, None, 0.0)
+    return x + x.std() * torch.tanh(mean)
+
+
 WRONG: dict[str, tuple[str, Callable[[Tensor], Tensor]]] = {
     "negated weights": ("shift", lambda x: -attention(x)[0] @ attention(x)[1]),
     "scaled product": ("shift", halved_product),
@@ -45,6 +78,14 @@ WRONG: dict[str, tuple[str, Callable[[Tensor], Tensor]]] = {
     "curve at zero": ("scale", lambda x: x + functional.softplus(x * 0)),
     "log-sum-exp of zeros": ("scale", lambda x: x + torch.logsumexp(x * 0, -1, keepdim=True)),
     "zero to the power of zero": ("scale", lambda x: x + (x * 0) ** 0),
+    "mask beside the image": ("shift", mean_with_a_mask),
+    "largest of image and constant": ("shift", lambda x: torch.max(x - 0.5, torch.tensor(0))),
+    "copied into whole numbers": ("scale", lambda x: whole(40 * x).to(x.dtype) / 40),
+    "summed as whole numbers": ("shift", mean_by_whole_numbers),
+    "interpolated to a larger shape": ("shift", interpolated),
+    "hidden from a query": ("shift", hidden),
+    "zero limited from below": ("scale", lambda x: x + (x * 0).clamp(min=1.0)),
+    "mean of a layer norm": ("shift", mean_of_a_norm),
 }
 
 
@@ -96,7 +137,7 @@ def test_a_constant_that_cannot_be_computed_is_unknown() -> None:
     net = Of(lambda net, x: x + uncomputable(net.layer.weight), layer=nn.Conv2d(1, 1, 1))
     certificate = certify(net, torch.rand(1, 1, 4, 5))
     assert certificate.norm is Status.UNKNOWN, certificate.table()
-    assert "uncomputable" in {culprit.operation for culprit in certificate.culprits}
+    assert "normeq_tests::uncomputable" in {culprit.operation for culprit in certificate.culprits}
 
 
 class AddLevels(nn.Module):
@@ -117,3 +158,38 @@ class AddLevel(nn.Module):
 @pytest.mark.parametrize("level", [2, 2.0])
 def test_whole_numbers_stand_for_noise_levels(level: float) -> None:
     assert certify(AddLevel(), [torch.rand(1, 1, 4, 5), level]).norm is Status.PROVEN
+
+
+@torch.library.custom_op("normeq_tests::relu", mutates_args=())
+def relu_of_a_stranger(x: Tensor) -> Tensor:
+    return (x + 1).relu()
+
+
+@relu_of_a_stranger.register_fake
+def _(x: Tensor) -> Tensor:
+    return torch.empty_like(x)
+
+
+def test_an_operation_of_a_stranger_is_unknown_whatever_its_name() -> None:
+    certificate = certify(Of(lambda _, x: relu_of_a_stranger(x)), torch.rand(1, 1, 4, 5))
+    assert certificate.scale is Status.UNKNOWN
+    assert "normeq_tests::relu" in certificate.table()
+
+
+def test_a_number_of_the_image_that_is_bent_is_not_proven() -> None:
+    net = Of(lambda _, x: x - torch.sym_max(x.mean().item(), 0.5) + x.mean())
+    assert certify(net, torch.rand(1, 1, 4, 5)).shift is not Status.PROVEN
+
+
+def test_what_is_proven_but_measured_otherwise_is_unknown() -> None:
+    amplified = Of(lambda _, x: x + torch.relu(1e6 * (x - 0.9999999 * x)))
+    certificate = certify(amplified, torch.rand(1, 1, 4, 5))
+    assert certificate.shift is Status.UNKNOWN, certificate.table()
+    assert "does otherwise" in certificate.table()
+    nothing = Of(lambda _, x: x + torch.log(x - x.amax() - 1) * 0)
+    assert certify(nothing, torch.rand(1, 1, 4, 5)).norm is not Status.PROVEN
+
+
+def test_outputs_that_are_no_tensors_do_no_harm() -> None:
+    certificate = certify(Of(lambda _, x: (x, None)), torch.rand(1, 1, 4, 5))
+    assert certificate.norm is Status.PROVEN

@@ -34,7 +34,7 @@ _JOINS = {"cat", "concat", "stack", "hstack", "vstack", "slice_scatter", "select
 def move(step: Step, *args: Any, **kwargs: Any) -> Any:
     """Values keep their law wherever they go."""
     if step.operation in ("item", "_local_scalar_dense"):
-        return args[0]
+        return args[0].map(lambda plane: plane.reshape(()))
     if step.operation in _JOINS:
         args = tuple(_lift_all(arg) for arg in args)
     moved = step.run_planes(args, kwargs)
@@ -52,7 +52,7 @@ def move(step: Step, *args: Any, **kwargs: Any) -> Any:
 
 def _lift_all(value: Any) -> Any:
     """Lift tensors among the arguments, so that constants can be joined with shadows."""
-    if isinstance(value, Tensor) and value.is_floating_point():
+    if isinstance(value, Tensor):
         return lift(value)
     if isinstance(value, list | tuple):
         return type(value)(_lift_all(item) for item in value)
@@ -80,9 +80,12 @@ def copy(step: Step, into: Any, source: Any, *_: Any) -> Shadow:
 
 @law("to", "_to_copy", "type_as", "to_dtype")
 def cast(step: Step, x: Shadow, *args: Any, **kwargs: Any) -> Shadow:
-    """Another number format keeps the law, unless it rounds to whole numbers."""
-    if step.dtype.is_floating_point:
-        return replace(x, slack=x.slack.hypot(step.eps * x.c))
+    """Keep the law in another number format; whole numbers are judged as any operation's are."""
+    return replace(x, slack=x.slack.hypot(step.eps * x.c))
+
+
+def whole_numbers(step: Step, x: Shadow) -> Shadow:
+    """Demand that what becomes whole numbers is ratios, which do not change by rounding."""
     ratios = ignore_gain(step, x, "rounds to whole numbers", FLOATING)
     return ignore_offset(step, ratios, "rounds to whole numbers", FLOATING)
 

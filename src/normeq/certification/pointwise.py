@@ -66,7 +66,8 @@ def lerp(step: Step, a: Any, b: Any, weight: Any) -> Shadow:
     if isinstance(weight, Shadow):
         ignore_gain(step, weight, "interpolates by", RATIOS)
         ignore_offset(step, weight, "interpolates by", RATIOS)
-        return merge(step, (first, second), "interpolates between")
+        merged = merge(step, (first, second), "interpolates between")
+        return planes_like(merged, step.shapes[0])
     t = torch.as_tensor(weight, dtype=torch.float64)
     d, clash = agree(first.d, second.d)
     if clash.any():
@@ -148,11 +149,10 @@ def order(step: Step, *args: Any, **kwargs: Any) -> Shadow:
     given = [limit for limit in limits if limit is not None]
     if any(isinstance(limit, Shadow) for limit in given) or not isinstance(args[0], Shadow):
         return merge(step, [_shadow(value) for value in (args[0], *given)], "takes the larger of")
-    fixed = any(bool((lift(limit).d == 0).any()) for limit in given)
-    if fixed:
-        ignore_gain(step, args[0], "compares, with a fixed number,", NO_FIXED_NUMBER)
     does = "compares, with a fixed number,"
-    return ignore_offset(step, args[0], does, NO_FIXED_NUMBER if fixed else SORT)
+    fixed = any(bool((lift(limit).d == 0).any()) for limit in given)
+    compared = ignore_gain(step, args[0], does, NO_FIXED_NUMBER) if fixed else args[0]
+    return ignore_offset(step, compared, does, NO_FIXED_NUMBER if fixed else SORT)
 
 
 @law("abs", "leaky_relu", "prelu", "_prelu_kernel", "rrelu", "rrelu_with_noise")
@@ -263,8 +263,8 @@ def _with_indices(step: Step, values: Shadow) -> Any:
      "cummin", "argmax", "argmin", "argsort", "aminmax", "quantile", many=True)  # fmt: skip
 def statistic(step: Step, x: Shadow, *args: Any, **kwargs: Any) -> Any:
     """Order statistics along an axis, whose elements must share one law."""
-    ordinal = [arg for arg in args if isinstance(arg, Shadow)]
-    if ordinal:  # max(a, b), element by element
+    others = [arg for arg in args if isinstance(arg, Shadow | Tensor)]
+    if step.operation in ("max", "min") and others:  # max(a, b), element by element
         return order(step, x, *args)
     dims = _axes(step.operation, x.c.ndim, args, kwargs)
     values = alike(step, x, dims, "orders")

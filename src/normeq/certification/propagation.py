@@ -26,7 +26,7 @@ from normeq.certification.shadow import (
     near,
     uniform,
 )
-from normeq.certification.step import Step, find_law, shadows_in
+from normeq.certification.step import Step, find_law, planes_like, shadows_in
 
 _REGISTERED = (linear, movement, pointwise, statistics)
 
@@ -138,7 +138,7 @@ def _call(
     sources = list(shadows_in([args, kwargs]))
     if operation.startswith("_assert"):
         return None
-    if operation.startswith("sym_") and sources:  # a number taken out of a tensor
+    if operation == "sym_float" and sources:  # a number taken out of a tensor
         return sources[0]
     if operation in _RANDOM or (operation in ("normal", "bernoulli") and not sources):
         return uniform(_meta(node)[0][0], 0.0, 0.0)
@@ -169,7 +169,7 @@ def _judge(step: Step, args: Any, kwargs: Any) -> Any:
         step.blamed += [(debt, True) for debt in debts(shadows_in([args, kwargs]))]
     if known is not None:
         try:
-            return known(step, *args, **kwargs)
+            return _held_to_its_outputs(step, known(step, *args, **kwargs))
         except Exception:  # a way of calling the operation that its law does not foresee
             step.blamed.clear()
             step.suspected.clear()
@@ -178,6 +178,18 @@ def _judge(step: Step, args: Any, kwargs: Any) -> Any:
     moves = any(bool(s.moves.any()) for s in sources)
     matters: dict[Property, bool] = {"scale": scales, "shift": moves}
     return _unknown(step, [which for which in PROPERTIES if matters[which]])
+
+
+def _held_to_its_outputs(step: Step, result: Any) -> Any:
+    """Bring what a law says to the shapes and the number format that come out of the operation."""
+    single = isinstance(result, Shadow)
+    outputs = [result] if single else list(result)
+    for index, (shadow, shape) in enumerate(zip(outputs, step.shapes, strict=False)):
+        if tuple(shadow.shape) != tuple(shape):
+            outputs[index] = planes_like(shadow, shape)
+    if not step.dtype.is_floating_point:
+        outputs[0] = movement.whole_numbers(step, outputs[0])
+    return outputs[0] if single else outputs
 
 
 def _unknown(step: Step, lost: Sequence[Property]) -> Any:
@@ -256,6 +268,9 @@ def _meta(node: torch.fx.Node) -> tuple[list[tuple[int, ...]], torch.dtype]:
 def _name(target: Any) -> str:
     packet = getattr(target, "overloadpacket", None)
     name: str = getattr(packet or target, "__name__", str(target))
+    namespace = getattr(target, "namespace", "aten")
+    if namespace not in ("aten", "prims"):  # somebody else's, whatever it is called
+        return f"{namespace}::{name}"
     return next((plain for plain in ("batch_norm", "dropout") if plain in name), name)
 
 

@@ -58,8 +58,19 @@ def _outputs(step: Step, first: Shadow) -> Any:
 def layer_norm(
     step: Step, x: Shadow, shape: Sequence[int], weight: Any, bias: Any, eps: float, *_: Any
 ) -> Any:
-    """Mean and spread over the last axes are taken out."""
-    return _outputs(step, _normalise(step, x, range(-len(shape), 0), eps))
+    """Mean and spread over the last axes are taken out; the native form returns them, too."""
+    axes = range(-len(shape), 0)
+    out = _normalise(step, x, axes, eps)
+    if len(step.shapes) == 1:
+        return out
+    mean = alike(step, x, axes, "takes the mean and spread of")
+    return [out, mean, _reciprocal(mean)]
+
+
+def _reciprocal(mean: Shadow) -> Shadow:
+    """Return the shadow of one over the spread of what has this mean."""
+    d = torch.where(mean.d == ANY, ANY, -mean.d)
+    return Shadow(d, torch.zeros_like(mean.c), mean.slack)
 
 
 @law("group_norm")
@@ -95,7 +106,11 @@ def rms_norm(step: Step, x: Shadow, shape: Sequence[int], *rest: Any) -> Any:
     """Divide by the root mean square."""
     eps = next((r for r in rest if isinstance(r, float)), step.eps)
     out = ignore_offset(step, x, "divides by the size of", WEIGHTED)
-    return _outputs(step, _normalise(step, out.with_c(out.c * 0), range(-len(shape), 0), eps))
+    differences, axes = out.with_c(out.c * 0), range(-len(shape), 0)
+    normed = _normalise(step, differences, axes, eps)
+    if len(step.shapes) == 1:
+        return normed
+    return [normed, _reciprocal(alike(step, differences, axes, "divides by the size of"))]
 
 
 @law("var", "std", "var_mean", "std_mean")
@@ -182,11 +197,25 @@ def attention(
     if isinstance(mask, Shadow):
         ignore_gain(step, mask, "takes the softmax of", RATIOS)
         alike(step, mask, [-1], "takes the softmax of", RATIOS)
+    if mask is not None and v.moves.any():
+        _demand_something_to_average(step, mask)
     if dropout:
         ignore_offset(step, v, "drops, at random, some of", DROPOUT)
     common = alike(step, v, [-2], "averages")
     means = Shadow(common.d, common.c, common.slack + slack)
     return planes_like(means, step.shapes[0])
+
+
+def _demand_something_to_average(step: Step, mask: Any) -> None:
+    """Blame a mask that hides all values from a query: torch gives 0, whatever the offset."""
+    mend = "a mask that leaves something to each query"
+    if isinstance(mask, Shadow):
+        reason = "its mask depends on the image, and may hide everything from a query."
+        step.blame("shift", reason, mend, unknown=True)
+        return
+    seen = mask if mask.dtype == torch.bool else mask > -torch.inf
+    if not seen.any(-1).all():
+        step.blame("shift", "its mask hides everything from a query, which becomes 0.", mend)
 
 
 DROPOUT = "eval mode, or dropout on differences only"
