@@ -193,3 +193,25 @@ def test_what_is_proven_but_measured_otherwise_is_unknown() -> None:
 def test_outputs_that_are_no_tensors_do_no_harm() -> None:
     certificate = certify(Of(lambda _, x: (x, None)), torch.rand(1, 1, 4, 5))
     assert certificate.norm is Status.PROVEN
+
+
+ALIASES: dict[str, Callable[[Tensor], Tensor]] = {
+    "multiply": lambda x: x + torch.multiply(x - x.mean(), 0.5),
+    "subtract": lambda x: x + torch.subtract(x, x.mean()),
+    "divide": lambda x: x + torch.divide(x - x.mean(), 2.0),
+    "negative": lambda x: x + torch.negative(x - x.mean()),
+    "absolute": lambda x: x + torch.absolute(x - x.mean()),
+    "clip": lambda x: x + torch.clip(x - x.mean(), min=0),
+    "concatenate": lambda x: torch.concatenate([x, x], 1),
+    "diff": lambda x: x + torch.diff(x, dim=-1, prepend=x[..., :1]),
+    "norm": lambda x: x + torch.linalg.norm(x - x.mean()),
+    "type of the image": lambda x: x * torch.ones(1).type_as(x),
+    "einsum": lambda x: torch.einsum("nchw,c->nchw", x, torch.ones(1)),
+}
+
+
+@pytest.mark.parametrize("name", ALIASES)
+def test_other_names_of_lawful_operations_are_known(name: str) -> None:
+    net = Of(lambda _, x: ALIASES[name](x))
+    certificate = certify(net, torch.rand(1, 1, 4, 5))
+    assert certificate.norm is Status.PROVEN, certificate.table()

@@ -246,3 +246,103 @@ def test_dropout_by_keyword_stays_in_the_scale_equivariant_form() -> None:
     net = Calls(lambda _, y: F.dropout(input=F.gelu(input=y), p=0.3))
     _, report = convert(net, "scale-equiv", image())
     assert [change.now for change in report.changes] == ["none", "relu()", "Dropout"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda net, y: y.relu_(),
+        lambda net, y: F.relu(y, inplace=True),
+        lambda net, y: net.relu(y),
+    ],
+    ids=["method", "function", "layer"],
+)
+def test_changes_in_place_are_changes(change: Callable[[nn.Module, Tensor], Tensor]) -> None:
+    class InPlace(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv = nn.Conv2d(1, 4, 3, padding=1)
+            self.relu = nn.ReLU(inplace=True)
+            self.last = nn.Conv2d(4, 1, 3, padding=1)
+
+        def forward(self, x: Tensor) -> Tensor:
+            y = self.conv(x)
+            change(self, y)  # the outcome has no name
+            return self.last(y)
+
+    twin, report = convert(InPlace(), "norm-equiv", image())
+    assert report.certificate.norm is Status.PROVEN
+    y = image() - 0.5
+    mirrored = twin(y) + twin(-y)
+    assert mirrored.abs().max() > 1e-4, "without an activation the twin would be odd"
+
+
+def test_what_a_scale_equivariant_twin_changes_in_place_stays() -> None:
+    def halved(_: Tensor, y: Tensor) -> Tensor:
+        z = F.gelu(y)
+        z.mul_(0.1)
+        return z
+
+    net = Calls(halved)
+    nn.init.zeros_(net.conv.bias)
+    twin, _ = convert(net, "scale-equiv", image())
+    torch.testing.assert_close(twin(image()), 0.1 * F.relu(twin.conv(image())))
+
+
+def test_a_shared_weight_is_not_scaled_for_another_layer() -> None:
+    class Tied(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.a = nn.Conv2d(1, 1, 3, padding=1, bias=False)
+            self.norm = nn.BatchNorm2d(1)
+            self.norm.running_var.fill_(4.0)
+            self.b = nn.Conv2d(1, 1, 3, padding=1, bias=False)
+            self.b.weight = self.a.weight
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.b(self.norm(self.a(x)))
+
+    net = Tied().eval()
+    twin, _ = convert(net, "scale-equiv", image())
+    torch.testing.assert_close(twin(image()), net(image()))
+
+
+def test_a_layer_with_a_forward_pass_of_its_own_is_left_for_the_certificate() -> None:
+    class Standardised(nn.Conv2d):
+        def forward(self, x: Tensor) -> Tensor:
+            weight = self.weight - self.weight.mean()
+            return F.conv2d(x, weight / weight.std(), None, padding=1)
+
+    torch.manual_seed(0)
+    norm = nn.BatchNorm2d(2)
+    norm.running_var.fill_(4.0)
+    net = nn.Sequential(Standardised(1, 2, 3), norm, nn.Conv2d(2, 1, 1, bias=False)).eval()
+    twin, _ = convert(net, "scale-equiv", image())
+    torch.testing.assert_close(twin(image()), net(image()))
+
+
+def test_modes_heads_buffers_and_hooks_are_kept() -> None:
+    class Headed(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv = nn.Conv2d(1, 2, 3, padding=1)
+            self.norm = nn.BatchNorm2d(2)
+            self.head = nn.Linear(3, 4)
+            self.register_buffer("scratch", torch.zeros(2), persistent=False)
+            self.last = nn.Conv2d(2, 1, 1)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.last(F.gelu(self.norm(self.conv(x))) + self.scratch.view(1, 2, 1, 1))
+
+    net = Headed().train()
+    net.norm.eval()
+    calls: list[int] = []
+    net.register_forward_hook(lambda *_: calls.append(1))
+    wrapped, _ = convert(net, "norm-equiv-wrapped", image())
+    assert [m.training for m in wrapped.modules() if isinstance(m, nn.BatchNorm2d)] == [False]
+    twin, _ = convert(net, "scale-equiv", image())
+    assert "head.weight" in twin.state_dict()
+    assert "scratch" not in twin.state_dict()
+    calls.clear()
+    twin(image())
+    assert calls == [1]

@@ -74,10 +74,10 @@ def certify(module: nn.Module, example: Example | None = None) -> Certificate:
     bound = float("inf")
     if Status.PROVEN in statuses.values():
         measured = measure(module, args)
-        for which, error in measured.errors.items():
-            if statuses[which] is Status.PROVEN and not error < TOLERATED:
+        for which, deviation in measured.errors.items():
+            if statuses[which] is Status.PROVEN and not deviation < TOLERATED:
                 statuses[which] = Status.UNKNOWN
-                culprits.append(otherwise(which, error))
+                culprits.append(otherwise(which, deviation))
         bound = measured.bound if statuses["shift"] is Status.PROVEN else bound
     ordered = _once_each(culprits)
     return Certificate(statuses["scale"], statuses["shift"], ordered, bound, tuple(outcome.records))

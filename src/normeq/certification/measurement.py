@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import copy
 import math
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -89,7 +91,7 @@ def _gain_error(net: nn.Module, image: Tensor, rest: Sequence[Any]) -> float:
     reference = _outputs(net, image, rest)
     errors = []
     for gain in _GAINS:
-        levels = _on_levels(rest, lambda level, gain=gain: gain * level)
+        levels = _on_levels(rest, partial(operator.mul, gain))
         outputs = _outputs(net, gain * image, levels)
         errors += [
             (scaled / gain - still).abs().max() / (still.abs().max() + 1)

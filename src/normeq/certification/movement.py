@@ -78,9 +78,11 @@ def copy(step: Step, into: Any, source: Any, *_: Any) -> Shadow:
     return shadow.map(lambda plane: plane.broadcast_to(step.shapes[0]))
 
 
-@law("to", "_to_copy", "type_as", "to_dtype")
-def cast(step: Step, x: Shadow, *args: Any, **kwargs: Any) -> Shadow:
+@law("to", "_to_copy", "type_as", "to_dtype", many=True)
+def cast(step: Step, x: Any, *args: Any, **kwargs: Any) -> Shadow:
     """Keep the law in another number format; whole numbers are judged as any operation's are."""
+    if not isinstance(x, Shadow):
+        return lift(x)
     return replace(x, slack=x.slack.hypot(step.eps * x.c))
 
 

@@ -19,6 +19,13 @@ import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 
+#: Compositions, and second names of operations.
+_WRITTEN_OUT = {
+    "einsum", "inner", "outer", "tensordot", "glu", "cosine_similarity", "cdist", "addcmul",
+    "multiply", "subtract", "divide", "negative", "absolute", "clip", "greater", "greater_equal",
+    "less", "less_equal", "not_equal", "concatenate", "diff", "linalg_norm", "type_as",
+}  # fmt: skip
+
 
 class Untraceable(Exception):
     """The network cannot be traced; the message says at what."""
@@ -61,17 +68,7 @@ def _quiet() -> Iterator[None]:
 def _decompositions() -> dict[Any, Any]:
     """Operations that are written out in simpler ones, because they have no law of their own."""
     table: Any = torch.export.default_decompositions()
-    wanted = {
-        "einsum",
-        "inner",
-        "outer",
-        "tensordot",
-        "glu",
-        "cosine_similarity",
-        "cdist",
-        "addcmul",
-    }
-    return {op: table[op] for op in list(table) if op._schema.name.split("::")[1] in wanted}
+    return {op: table[op] for op in list(table) if op._schema.name.split("::")[1] in _WRITTEN_OUT}
 
 
 def _first_sentence(error: Exception) -> str:

@@ -13,7 +13,7 @@ from torch.nn.modules.conv import _ConvNd
 
 from normeq.certification.propagation import Run
 from normeq.conversion.attention import equivariant_from
-from normeq.conversion.batch_norm import LINEAR, fold_batch_norms
+from normeq.conversion.batch_norm import LINEAR, fold_batch_norms, is_plain
 from normeq.conversion.editor import (
     ADDITIONS,
     AVERAGE_POOLS,
@@ -99,7 +99,7 @@ def _convert_layer(editor: Editor, path: str, layer: nn.Module, still: Tensor | 
         twin = equivariant_from(layer)
         if twin is not None:
             editor.replace(path, layer, twin)
-    elif isinstance(layer, nn.Linear | _ConvNd):
+    elif isinstance(layer, nn.Linear | _ConvNd) and is_plain(layer):
         linear = _affine_linear(layer, free)
         if linear is not None:
             now = f"affine {name_of(layer)}" if linear is layer else name_of(linear)

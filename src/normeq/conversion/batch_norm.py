@@ -50,13 +50,23 @@ def fold_batch_norms(editor: Editor) -> None:
             layer = part.layer(before)
             if not _has_statistics(norm) or not isinstance(layer, LINEAR):
                 continue
-            if "weight" not in layer._parameters:
-                continue  # computed from others (weight norm, constraints): it cannot be scaled
+            if "weight" not in layer._parameters or not is_plain(layer):
+                continue  # its kernels are computed from others: they cannot be scaled
             alone = len(before.users) == 1 if before is not None else False
             if alone and uses[layer] == uses[norm] == 1:
                 _scale(layer, gain_of(norm))
                 path = f"{part.path}.{node.target}".lstrip(".")
                 editor.replace(path, norm, nn.Identity(), f"folded into {name_of(layer)}")
+
+
+def is_plain(layer: nn.Module) -> bool:
+    """Whether a linear layer is torch's own, not one that does something else with its weight."""
+    kind = type(layer)
+    torchs = next(base for base in kind.__mro__ if base.__module__.startswith("torch.nn."))
+    return all(
+        getattr(kind, method, None) is getattr(torchs, method, None)
+        for method in ("forward", "_conv_forward")
+    )
 
 
 def _uses(editor: Editor) -> dict[nn.Module, int]:
@@ -80,12 +90,13 @@ def _has_statistics(layer: nn.Module | None) -> TypeGuard[_BatchNorm]:
 
 
 def _scale(layer: nn.Module, gain: Tensor) -> None:
-    """Multiply the kernels of each output channel by its gain."""
-    weight: Tensor = layer.weight  # type: ignore[assignment]
+    """Multiply the kernels of each output channel by its gain, in this layer only."""
+    weight: nn.Parameter = layer.weight  # type: ignore[assignment]
     if isinstance(layer, _ConvTransposeNd):
         per_group = gain.reshape(layer.groups, 1, -1)
         grouped = weight.unflatten(0, (layer.groups, -1))
         shape = (*per_group.shape, *[1] * (weight.ndim - 2))
-        weight.copy_((grouped * per_group.reshape(shape)).flatten(0, 1))
+        scaled = (grouped * per_group.reshape(shape)).flatten(0, 1)
     else:
-        weight.mul_(gain.reshape(-1, *[1] * (weight.ndim - 1)))
+        scaled = weight * gain.reshape(-1, *[1] * (weight.ndim - 1))
+    layer.weight = nn.Parameter(scaled, requires_grad=weight.requires_grad)

@@ -41,6 +41,7 @@ DROPOUTS: dict[Any, type[nn.Module]] = {
     F.alpha_dropout: nn.AlphaDropout,
 }
 
+_IN_PLACE_OPERATORS = (operator.iadd, operator.isub, operator.imul, operator.itruediv)
 TANHS = (torch.tanh, F.tanh, "tanh")
 AVERAGE_POOLS = (F.avg_pool1d, F.avg_pool2d, F.avg_pool3d)
 #: Calls whose arguments start with ``input`` and, if they take two tensors, ``other``.
@@ -61,6 +62,16 @@ class Part:
         self.traced = fx.GraphModule(module, graph, type(module).__name__)
         self.changes: list[Change] = []
         self._features: set[fx.Node] = set()
+        self._called = self._children()
+
+    @property
+    def without_use(self) -> set[str]:
+        """The children that were called before the changes, and are no more."""
+        return self._called - self._children()
+
+    def _children(self) -> set[str]:
+        calls = (node for node in self.nodes if node.op == "call_module")
+        return {str(node.target).split(".")[0] for node in calls}
 
     @property
     def nodes(self) -> list[fx.Node]:
@@ -141,6 +152,8 @@ class Editor:
         self.root = copy.deepcopy(module)
         self.args = args
         self.changes: list[Change] = []
+        for _ in self.parts():
+            pass  # those with changes in place are written out before any layer is exchanged
 
     def layers(self) -> Iterator[tuple[str, nn.Module]]:
         """Yield every module with its path; changes while walking over them do no harm."""
@@ -154,8 +167,11 @@ class Editor:
                 yield path, module
 
     def replace(self, path: str, old: nn.Module, new: nn.Module, now: str = "") -> None:
-        """Put another layer in the place of one, wherever it is used."""
-        new.train(old.training)
+        """Put another layer in the place of one, wherever it is used; old parts keep their mode."""
+        kept = set(old.modules())
+        for layer in new.modules():
+            if layer not in kept:
+                layer.training = old.training
         if old is self.root:
             self.root = new
         for parent in list(self.root.modules()):
@@ -167,7 +183,8 @@ class Editor:
     def wrap(self, wrapper: nn.Module) -> None:
         """Put a network around the whole."""
         self.note("", type(self.root).__name__, f"inside {type(wrapper).__name__}")
-        self.root = wrapper.train(self.root.training)
+        wrapper.training = self.root.training
+        self.root = wrapper
 
     def note(self, path: str, was: str, now: str) -> None:
         """Record a change made within a layer."""
@@ -183,13 +200,14 @@ class Editor:
             graph = _own_graph(module, len(args), module is self.root)
             if graph is None:
                 continue
+            rewritten = _follow_changes_in_place(module, graph)
             part = Part(path, module, graph)
             try:
                 part.learn_types(args, kwargs)
             except Exception:  # a trace that does not hold for the very input it was made for
                 continue
             yield part
-            if part.changes:
+            if part.changes or rewritten:
                 self._adopt(module, part)
 
     def _adopt(self, module: nn.Module, part: Part) -> None:
@@ -202,9 +220,7 @@ class Editor:
         part.traced.graph.eliminate_dead_code()
         part.traced.delete_all_unused_submodules()
         part.traced.recompile()
-        for name, value in vars(module).items():
-            if not name.startswith("_") and not hasattr(part.traced, name):
-                setattr(part.traced, name, value)
+        _keep_the_rest(module, part.traced, part.without_use)
         before = len(self.changes)
         self.replace(part.path, module, part.traced)
         self.changes[before:] = part.changes
@@ -231,6 +247,22 @@ class Editor:
         return seen
 
 
+def _keep_the_rest(module: nn.Module, traced: fx.GraphModule, dropped: set[str]) -> None:
+    """Give a traced module what its forward pass does not touch: heads, buffers, hooks."""
+    for name, value in vars(module).items():
+        if not name.startswith("_") and not hasattr(traced, name):
+            setattr(traced, name, value)
+    for kind in ("_modules", "_parameters", "_buffers"):
+        for name, part in getattr(module, kind).items():
+            if name not in dropped:
+                getattr(traced, kind).setdefault(name, part)
+    # What was a plain attribute, or not to be saved, is not to be saved now.
+    saved = set(module._buffers) - module._non_persistent_buffers_set
+    traced._non_persistent_buffers_set |= set(traced._buffers) - saved
+    for hooks in ("_forward_hooks", "_forward_pre_hooks"):
+        getattr(traced, hooks).update(getattr(module, hooks))
+
+
 def _is_opaque(module: nn.Module) -> bool:
     """Whether a module is a layer rather than a network written in Python."""
     home = type(module).__module__
@@ -239,6 +271,9 @@ def _is_opaque(module: nn.Module) -> bool:
 
 
 class _ChildrenAreLeaves(fx.Tracer):
+    #: What is computed from a buffer is traced, not frozen.
+    proxy_buffer_attributes = True
+
     def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
         return True
 
@@ -275,6 +310,36 @@ def _trace_as(module: nn.Module, training: bool, fixed: dict[str, Any] | None) -
             node.args = node.args[:2]
             node.kwargs = {name: value for name, value in node.kwargs.items() if name == "p"}
     return graph
+
+
+def _follow_changes_in_place(module: nn.Module, graph: fx.Graph) -> bool:
+    """Let what uses a value after it was changed in place use the outcome of the change.
+
+    Otherwise a change whose outcome has no name, as ``y.relu_()``, would count as unused, and be
+    lost with the layer that made it. Tells whether there was one.
+    """
+    followed = False
+    nodes = list(graph.nodes)
+    place = {node: number for number, node in enumerate(nodes)}
+    for node in nodes:
+        changed = node.args[0] if node.args else node.kwargs.get("input")
+        if isinstance(changed, fx.Node) and _is_in_place(module, node):
+            for user in list(changed.users):
+                if place[user] > place[node]:
+                    user.replace_input_with(changed, node)
+                    followed = True
+    return followed
+
+
+def _is_in_place(module: nn.Module, node: fx.Node) -> bool:
+    """Whether a node changes its first argument."""
+    if node.op == "call_module":
+        return bool(getattr(module.get_submodule(str(node.target)), "inplace", False))
+    if node.op not in ("call_function", "call_method"):
+        return False
+    name = str(getattr(node.target, "__name__", node.target))
+    by_name = name.endswith("_") and not name.endswith("__")
+    return by_name or node.target in _IN_PLACE_OPERATORS or node.kwargs.get("inplace") is True
 
 
 def _tensors_first(node: fx.Node) -> None:
