@@ -34,7 +34,7 @@ CHOICES = {
 }
 
 
-def steps_per_second(recipe: Recipe, data: Path, count: int = 80) -> float:
+def steps_per_second(recipe: Recipe, data: Path, count: int = 20) -> float:
     """Measure the speed of training, data preparation aside."""
     state = State(recipe, Accelerator())
     patches = Patches(read_folder(data, 1, recipe.data.patch).images, recipe.data, recipe.seed)
@@ -60,8 +60,13 @@ def main() -> None:
     for name, fields in CHOICES.items():
         speed = steps_per_second(load_recipe("default-narrow", fields), given.data)
         steps = round(given.seconds * speed)
-        timing = [f"optimization.steps={steps}", f"optimization.decay_steps={steps // 2}"]
-        recipe = load_recipe("default-narrow", [*fields, *timing, f"validation.every={steps}"])
+        timing = [
+            f"optimization.steps={steps}",
+            f"optimization.warmup={steps // 10}",
+            f"optimization.decay_steps={steps // 2}",
+            f"validation.every={steps}",
+        ]
+        recipe = load_recipe("default-narrow", [*fields, *timing])
         with TemporaryDirectory() as folder:
             report = train(recipe, given.data, Path(folder, "run"), validation=given.validation)
             [scores] = read_table(Path(folder, "run", "validation.csv"))
