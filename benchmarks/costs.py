@@ -91,13 +91,18 @@ def measure(network: str, job: Job, seconds: float) -> list[dict[str, str]]:
     ]
 
 
-def main() -> None:
+def arguments(description: str | None, seconds: float, each: str) -> argparse.Namespace:
+    """Read which networks are to be measured, and for how long."""
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("networks", nargs="+", choices=NETWORKS)
-    parser.add_argument("--seconds", type=float, default=240, help="for each network and job")
-    given = parser.parse_args()
+    parser.add_argument("--seconds", type=float, default=seconds, help=f"for each {each}")
+    return parser.parse_args()
+
+
+def main() -> None:
+    given = arguments(__doc__, 240, "network and job")
     keep_freed()
     for network in given.networks:
         for job in ("inference", "training"):

@@ -8,19 +8,17 @@ costs.py. The last line is the scale-equivariant network on its fast path.
 
 from __future__ import annotations
 
-import argparse
 import copy
 import math
 from collections.abc import Callable
 from unittest import mock
 
 import torch
-from costs import interleaved
+from costs import arguments, interleaved
 from pages import DOCS, fill, table
 from torch import nn
 
 import normeq
-from normeq.bench import NETWORKS
 from normeq.bench.networks import runner
 from normeq.memory import keep_freed
 from normeq.nn import border
@@ -67,12 +65,7 @@ def milliseconds(timed: dict[str, Callable[[], None]], seconds: float) -> dict[s
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("networks", nargs="+", choices=NETWORKS)
-    parser.add_argument("--seconds", type=float, default=60, help="for each network")
-    given = parser.parse_args()
+    given = arguments(__doc__, 60, "network")
     timed = {network: runs(network) for network in given.networks}
     freed = {
         network: milliseconds({"as built": steps["freed memory kept"]}, given.seconds / 6)

@@ -99,6 +99,13 @@ def test_networks_see_black_at_0_and_white_at_1_and_the_level_if_they_take_it(
     np.testing.assert_allclose(denoiser(noisy, 0.1), expected, atol=1e-5)
 
 
+def assert_adds(name: str, added: float) -> None:
+    """Check what a gray denoiser that is told a level of 0.5 adds to black."""
+    denoiser, channels = image_denoiser(name)
+    assert channels == 1
+    np.testing.assert_allclose(denoiser(np.zeros((1, 4, 5), np.float32), 0.5), added)
+
+
 def test_networks_of_the_user_get_the_level_if_they_need_it(photographs, tmp_path, monkeypatch):
     (tmp_path / "networks_of_mine.py").write_text(
         "from torch import nn\n"
@@ -114,10 +121,8 @@ def test_networks_of_the_user_get_the_level_if_they_need_it(photographs, tmp_pat
         "        raise RuntimeError('size 64')\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    for factory, added in (("Told", 0.5), ("Blind", 1.0)):
-        denoiser, channels = image_denoiser(f"networks_of_mine:{factory}")
-        assert channels == 1
-        np.testing.assert_allclose(denoiser(np.zeros((1, 4, 5), np.float32), 0.5), added)
+    assert_adds("networks_of_mine:Told", 0.5)
+    assert_adds("networks_of_mine:Blind", 1.0)
     command = ["evaluate", "networks_of_mine:Failing", "--data", str(photographs)]
     result = CliRunner().invoke(app, command)
     assert result.exit_code == 2
@@ -142,10 +147,8 @@ def test_functions_get_the_level_if_they_take_it(tmp_path, monkeypatch):
         "def by_level():\n    return lambda image, sigma: image + sigma\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    for factory, added in (("brighter", 1.0), ("by_level", 0.5)):
-        denoiser, channels = image_denoiser(f"denoisers_of_mine:{factory}")
-        assert channels == 1
-        np.testing.assert_allclose(denoiser(np.zeros((1, 4, 5), np.float32), 0.5), added)
+    assert_adds("denoisers_of_mine:brighter", 1.0)
+    assert_adds("denoisers_of_mine:by_level", 0.5)
 
 
 def test_the_command_prints_a_table_json_and_csv_that_agree(photographs, tmp_path):

@@ -43,8 +43,8 @@ class Folder:
     skipped: Mapping[str, int] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        skipped = ", ".join(f"{count} {reason}" for reason, count in self.skipped.items())
-        return f"{len(self.images)} images" + (f" (skipped: {skipped})" if skipped else "")
+        skipped = f" (skipped: {_counted(self.skipped)})" if self.skipped else ""
+        return f"{len(self.images)} images{skipped}"
 
 
 def read_folder(
@@ -95,9 +95,13 @@ def read_folder(
             names.append(name)
     overflow.map(images)
     if not images:
-        found = ", ".join(f"{count} {reason}" for reason, count in skipped.items())
-        raise InputError(f"'{path}' holds no image to use ({found or 'it is empty'}).")
+        found = _counted(skipped) or "it is empty"
+        raise InputError(f"'{path}' holds no image to use ({found}).")
     return Folder(images, names, dict(skipped))
+
+
+def _counted(skipped: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {reason}" for reason, count in skipped.items())
 
 
 def _decoded(path: Path, channels: int) -> Iterator[tuple[str, NDArray[Any]]]:
@@ -114,16 +118,15 @@ def _decoded(path: Path, channels: int) -> Iterator[tuple[str, NDArray[Any]]]:
 
 
 def _in_units(stored: NDArray[Any], source: ImageSource) -> NDArray[Any]:
-    """Return what stored values stand for, missing ones as NaN."""
-    if source.blank is not None and (stored == source.blank).any():
-        stored = np.where(stored == source.blank, np.nan, stored)
-    if (source.gain, source.offset) == (1, 0):
+    """Return what stored values stand for: as they are where they stand for themselves."""
+    if (source.gain, source.offset, source.blank) == (1, 0, None):
         return stored
-    values: NDArray[Any] = source.gain * stored.astype(np.float64) + source.offset
-    if stored.dtype.kind == "i" and (source.gain, source.offset) == (
-        1,
-        -np.iinfo(stored.dtype).min,
-    ):
+    values = source.physical(stored)
+    if source.gain != 1 or np.isnan(values).any():
+        return values
+    if source.offset == 0:
+        return stored
+    if stored.dtype.kind == "i" and source.offset == -np.iinfo(stored.dtype).min:
         return values.astype(f"u{stored.dtype.itemsize}")  # how FITS stores unsigned integers
     return values
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -40,18 +40,16 @@ def measure(module: nn.Module, args: Sequence[Any]) -> Measured:
     with depth and say nothing. So it is measured, and given room.
     """
     image = torch.randn(args[0].shape, generator=torch.Generator().manual_seed(0)).to(args[0])
-    single = _errors(copy.deepcopy(module), image, args[1:])
-    bound = SAFETY * max(single["shift"], torch.finfo(image.dtype).eps)
+    given = _Network(copy.deepcopy(module), image, args[1:])
+    shift = _offset_error(given)
+    bound = SAFETY * max(shift, torch.finfo(image.dtype).eps)
     try:
         levels = _on_levels(args[1:], Tensor.double)
-        errors = _errors(copy.deepcopy(module).double(), image.double(), levels)
+        net = _Network(copy.deepcopy(module).double(), image.double(), levels)
+        errors: dict[Property, float] = {"scale": _gain_error(net), "shift": _offset_error(net)}
     except Exception:  # a network that insists on its precision
-        errors = single
+        errors = {"scale": _gain_error(given), "shift": shift}
     return Measured(errors, bound)
-
-
-def _errors(net: nn.Module, image: Tensor, rest: Sequence[Any]) -> dict[Property, float]:
-    return {"scale": _gain_error(net, image, rest), "shift": _offset_error(net, image, rest)}
 
 
 def otherwise(which: Property, error: float) -> Culprit:
@@ -66,42 +64,50 @@ def otherwise(which: Property, error: float) -> Culprit:
     )
 
 
-def _outputs(net: nn.Module, image: Tensor, rest: Sequence[Any]) -> list[Tensor]:
-    """Run a network, with the same random numbers every time."""
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        leaves = tree_leaves(net(image, *rest))
-    return [leaf.double() for leaf in leaves if isinstance(leaf, Tensor)]
+class _Network:
+    """A network with what it is asked about: an image, and noise levels."""
+
+    def __init__(self, net: nn.Module, image: Tensor, rest: Sequence[Any]) -> None:
+        self._net = net
+        self._image = image
+        self._rest = rest
+        self._reference = self._outputs(image, rest)
+
+    def pairs(self, gain: float = 1.0, offset: float = 0.0) -> Iterator[tuple[Tensor, Tensor]]:
+        """Yield each output for the changed image beside that for the image itself."""
+        levels = _on_levels(self._rest, partial(operator.mul, gain))
+        changed = self._outputs(gain * self._image + offset, levels)
+        for output, still in zip(changed, self._reference, strict=True):
+            if still.numel():
+                yield output, still
+
+    def _outputs(self, image: Tensor, rest: Sequence[Any]) -> list[Tensor]:
+        """Run the network, with the same random numbers every time."""
+        with torch.random.fork_rng():
+            torch.manual_seed(0)
+            leaves = tree_leaves(self._net(image, *rest))
+        return [leaf.double() for leaf in leaves if isinstance(leaf, Tensor)]
 
 
-def _offset_error(net: nn.Module, image: Tensor, rest: Sequence[Any]) -> float:
+def _offset_error(net: _Network) -> float:
     """Return the worst ``|f(y + μ) - f(y) - μ| / (|μ| + 1)``."""
-    reference = _outputs(net, image, rest)
-    errors = [
+    return _worst(
         (moved - still - offset).abs().max() / (abs(offset) + 1)
         for offset in _OFFSETS
-        for moved, still in zip(_outputs(net, image + offset, rest), reference, strict=True)
-        if still.numel()
-    ]
-    return _worst(errors)
+        for moved, still in net.pairs(offset=offset)
+    )
 
 
-def _gain_error(net: nn.Module, image: Tensor, rest: Sequence[Any]) -> float:
+def _gain_error(net: _Network) -> float:
     """Return the worst ``|f(λ·y) / λ - f(y)|`` relative to the largest output."""
-    reference = _outputs(net, image, rest)
-    errors = []
-    for gain in _GAINS:
-        levels = _on_levels(rest, partial(operator.mul, gain))
-        outputs = _outputs(net, gain * image, levels)
-        errors += [
-            (scaled / gain - still).abs().max() / (still.abs().max() + 1)
-            for scaled, still in zip(outputs, reference, strict=True)
-            if still.numel()
-        ]
-    return _worst(errors)
+    return _worst(
+        (scaled / gain - still).abs().max() / (still.abs().max() + 1)
+        for gain in _GAINS
+        for scaled, still in net.pairs(gain=gain)
+    )
 
 
-def _worst(errors: Sequence[Tensor]) -> float:
+def _worst(errors: Iterable[Tensor]) -> float:
     """Return the largest error, infinity if one of them is no number."""
     numbers = [float(error) for error in errors]
     return math.inf if any(math.isnan(number) for number in numbers) else max(numbers, default=0.0)

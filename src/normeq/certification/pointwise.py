@@ -66,8 +66,7 @@ def lerp(step: Step, a: Any, b: Any, weight: Any) -> Shadow:
     if isinstance(weight, Shadow):
         ignore_gain(step, weight, "interpolates by", RATIOS)
         ignore_offset(step, weight, "interpolates by", RATIOS)
-        merged = merge(step, (first, second), "interpolates between")
-        return planes_like(merged, step.shapes[0])
+        return merge(step, (first, second), "interpolates between")
     t = torch.as_tensor(weight, dtype=torch.float64)
     d, clash = agree(first.d, second.d)
     if clash.any():

@@ -32,7 +32,6 @@ _REGISTERED = (linear, movement, pointwise, statistics)
 
 PROPERTIES: tuple[Property, ...] = ("scale", "shift")
 
-
 #: Operations that use a tensor for nothing but its shape.
 _SHAPE_ONLY = {"zeros_like", "ones_like", "full_like", "empty_like", "new_zeros", "new_ones",
                "new_full", "new_empty"}  # fmt: skip

@@ -67,10 +67,7 @@ def _factor(image: ImageFile) -> int:
 
 def _pixels(image: ImageFile, frame: int, start: int, stop: int) -> Floats:
     """Read rows in physical units, as one grey or three colours."""
-    stored = image.read(frame, start, stop)[..., : image.samples - image.alpha].astype(np.float64)
-    if image.blank is not None:
-        stored[stored == image.blank] = np.nan
-    physical = stored * image.gain + image.offset
+    physical = image.physical(image.read(frame, start, stop)[..., : image.samples - image.alpha])
     return physical if physical.shape[-1] in (1, 3) else physical[..., :1]
 
 

@@ -107,6 +107,13 @@ class ImageSource(ABC):
         """Rows that a band must have if it is to be written on its own; None if that is open."""
         return None
 
+    def physical(self, stored: Pixels) -> NDArray[np.float64]:
+        """Return what stored values stand for, missing ones as NaN."""
+        values = self.gain * stored.astype(np.float64) + self.offset
+        if self.blank is not None:
+            values[stored == self.blank] = np.nan
+        return values
+
     @abstractmethod
     def read(self, frame: int, start: int, stop: int) -> Pixels:
         """Return rows ``[start, stop)`` of a frame, of shape ``(stop - start, width, samples)``."""

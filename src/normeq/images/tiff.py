@@ -17,10 +17,10 @@ from normeq.images.source import Band, ImageFile, Pixels, checked_dtype, reading
 
 log = logging.getLogger(__name__)
 
-_WHITE_IS_ZERO, _BLACK_IS_ZERO, _RGB, PALETTE, _CMYK, _YCBCR, _LINEAR_RAW = 0, 1, 2, 3, 5, 6, 34892
+_WHITE_IS_ZERO, _BLACK_IS_ZERO, RGB, PALETTE, CMYK, _YCBCR, _LINEAR_RAW = 0, 1, 2, 3, 5, 6, 34892
 COLORMAP, _NODATA = 320, 42113
-# Compressions that leave the colours as they are; the others turn YCbCr into RGB.
-_WITHOUT_COLOURS = {1, 5, 8, 32773, 32946, 34925, 50000}
+# Compressions that give back the very pixels; the others turn YCbCr into RGB.
+LOSSLESS = {1, 5, 8, 32773, 32946, 34925, 50000}
 # So many files of an image in many are held open.
 _OPEN_AT_ONCE = 64
 
@@ -216,8 +216,8 @@ def _is_intensity(key: Any) -> bool:
             ((steps >= 0).all(1) | (steps <= 0).all(1)).all()
         )
     if key.photometric == _YCBCR:
-        return key.compression not in _WITHOUT_COLOURS
-    return key.photometric in (_WHITE_IS_ZERO, _BLACK_IS_ZERO, _RGB, _CMYK, _LINEAR_RAW)
+        return key.compression not in LOSSLESS
+    return key.photometric in (_WHITE_IS_ZERO, _BLACK_IS_ZERO, RGB, CMYK, _LINEAR_RAW)
 
 
 def _nodata(key: Any, dtype: np.dtype[Any]) -> float | None:

@@ -20,17 +20,15 @@ import numpy as np
 import tifffile
 
 from normeq.images.source import Band, Pixels
-from normeq.images.tiff import COLORMAP, PALETTE, TiffSource
+from normeq.images.tiff import CMYK, COLORMAP, LOSSLESS, PALETTE, RGB, TiffSource
 from normeq.images.tiff_exif import copy_directories, pointers
 
 log = logging.getLogger(__name__)
 
 # How tifffile found the axes: from these, a copy of the tags tells them again.
 _PORTABLE_KINDS = {"ome", "imagej", "shaped", "uniform", "generic"}
-# Lossless compressions that a copy keeps; every other becomes ADOBE_DEFLATE, known as zlib.
-_KEPT_COMPRESSIONS = {1, 5, 8, 32773, 32946, 34925, 50000}
+# A copy keeps lossless compressions; every other becomes ADOBE_DEFLATE, known as zlib.
 _UNCOMPRESSED, _ZLIB = 1, 8
-_RGB, _CMYK = 2, 5
 _DESCRIPTION = 270
 _X_RESOLUTION, _Y_RESOLUTION, _RESOLUTION_UNIT = 282, 283, 296
 # Besides those that tifffile writes itself: kinds of pages, tables of lossy codecs and YCbCr.
@@ -142,9 +140,9 @@ def _layout(source: TiffSource) -> Layout:
 def _photometric(key: Any) -> int:
     """Keep gray, palette and RGB; what a codec decodes to RGB (YCbCr) is RGB from now on."""
     colored = key.samplesperpixel >= 3
-    if key.photometric in (0, 1, PALETTE) or (colored and key.photometric in (_RGB, _CMYK)):
+    if key.photometric in (0, 1, PALETTE) or (colored and key.photometric in (RGB, CMYK)):
         return int(key.photometric)
-    return _RGB if colored else 1
+    return RGB if colored else 1
 
 
 def _compression(source: TiffSource) -> tuple[int, int]:
@@ -154,7 +152,7 @@ def _compression(source: TiffSource) -> tuple[int, int]:
     try:
         if compression == _UNCOMPRESSED:
             return _UNCOMPRESSED, 1
-        if compression not in _KEPT_COMPRESSIONS:
+        if compression not in LOSSLESS:
             return _ZLIB, 1
         tifffile.TIFF.COMPRESSORS[compression]
         if predictor != 1:
