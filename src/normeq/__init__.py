@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from normeq import classical, images, models, nn
+    from normeq import classical, images, models, nn, noise
     from normeq.certification import certify
     from normeq.conversion import convert
     from normeq.denoising.arrays import denoise
@@ -37,7 +37,7 @@ _HOME = {
     "normalized": "normeq.nn",
     "save": "normeq.models",
 }
-_SUBPACKAGES = ("classical", "images", "models", "nn")
+_SUBPACKAGES = ("classical", "images", "models", "nn", "noise")
 
 __all__ = [
     "NormeqError",
@@ -54,6 +54,7 @@ __all__ = [
     "load",
     "models",
     "nn",
+    "noise",
     "normalized",
     "save",
 ]
