@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from normeq.errors import UsageError
-from normeq.tiling import Tile, align_up, spans
+from normeq.denoising.tiles import Tile, align_up, spans
 
 lengths = st.integers(1, 60)
 layout = {

@@ -18,7 +18,7 @@ from normeq.denoising.engine import Engine, Units
 from normeq.denoising.planes import FILL_DEPTH, Floats, Mask, fill_missing, statistics, to_dtype
 from normeq.errors import InputError, UsageError
 from normeq.images.source import Band, ImageSource, Pixels
-from normeq.tiling import Tile, reach, spans, widened
+from normeq.denoising.tiles import Tile, reach, spans, widened
 
 log = logging.getLogger(__name__)
 
