@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import zarr
 
-from normeq.denoising.outputs import beside, expand, output_paths, preview_path
+from normeq.denoising.paths import beside, expand, output_paths, preview_path
 from normeq.errors import FileError, UsageError
 
 

@@ -78,7 +78,7 @@ def denoise(
         raise UsageError("--overwrite and --skip-existing exclude each other: give one.")
     from normeq.denoising.engine import Engine, default_model
     from normeq.denoising.files import Options, denoise_files, total_pixels
-    from normeq.denoising.outputs import expand, output_paths
+    from normeq.denoising.paths import expand, output_paths
     from normeq.denoising.run import progress_bar
     from normeq.images import MAX_PIXELS
 
@@ -117,7 +117,7 @@ def denoise(
 
 
 def _preview(outcome: Outcome, axes: str | None) -> None:
-    from normeq.denoising.outputs import preview_path
+    from normeq.denoising.paths import preview_path
     from normeq.denoising.preview import write_preview
 
     target = Path(outcome.output)
