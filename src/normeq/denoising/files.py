@@ -17,7 +17,7 @@ from normeq.denoising.engine import Engine
 from normeq.denoising.run import NanPolicy, Run
 from normeq.errors import FileError, NormeqError
 from normeq.images import MAX_PIXELS, Band, ImageFile, open_image
-from normeq.images.resume import Journal
+from normeq.denoising.journal import Journal
 
 log = logging.getLogger(__name__)
 
