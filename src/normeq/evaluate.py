@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from normeq import noise
-from normeq.denoisers import channels_of, is_blind, resolve
+from normeq.denoising.names import channels_of, is_blind, resolve
 from normeq.denoising.arrays import denoise
 from normeq.errors import UsageError
 from normeq.folders import Folder, to_unit
@@ -87,7 +87,7 @@ def evaluate(
 
 
 def image_denoiser(name: str) -> tuple[ImageDenoiser, int]:
-    """Return what a name stands for (see `normeq.denoisers.resolve`), and its channels.
+    """Return what a name stands for (see `normeq.denoising.names.resolve`), and its channels.
 
     Gray images go the way of `normeq.denoise`, with black and white as the value range; a network
     for colour, which sees all channels at once, is called directly.

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from normeq.classical import METHODS
 from normeq.cli import app
-from normeq.denoisers import resolve
+from normeq.denoising.names import resolve
 
 
 @pytest.mark.parametrize("name", METHODS)

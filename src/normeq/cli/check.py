@@ -38,7 +38,7 @@ def check(
     """
     from normeq.check import check as measure
     from normeq.check import table, verdict
-    from normeq.denoisers import calling, resolve
+    from normeq.denoising.names import calling, resolve
 
     f = resolve(model)
     if prove or draw:

@@ -21,7 +21,7 @@ def demo(
 
     from normeq import denoise, images, noise
     from normeq.atomic import writing
-    from normeq.denoisers import resolve
+    from normeq.denoising.names import resolve
     from normeq.denoising.preview import write_preview
     from normeq.metrics import psnr
 

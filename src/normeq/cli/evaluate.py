@@ -36,7 +36,7 @@ def evaluate(
 
     from tqdm import tqdm
 
-    from normeq.denoisers import calling
+    from normeq.denoising.names import calling
     from normeq.evaluate import SMALLEST, image_denoiser, means
     from normeq.evaluate import evaluate as measure
     from normeq.folders import read_folder

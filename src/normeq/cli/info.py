@@ -36,7 +36,7 @@ def _of_image(path: Path) -> dict[str, Any]:
 def _of_model(name: str) -> dict[str, Any]:
     from torch import nn
 
-    from normeq.denoisers import resolve
+    from normeq.denoising.names import resolve
 
     model = resolve(name)
     rows: dict[str, Any] = {"model": name}

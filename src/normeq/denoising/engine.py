@@ -21,7 +21,7 @@ from torch import nn
 from normeq import memory
 from normeq.atomic import reason
 from normeq.compilation import compiled
-from normeq.denoisers import channels_of, is_blind, resolve
+from normeq.denoising.names import channels_of, is_blind, resolve
 from normeq.denoising.planes import Floats, Statistics
 from normeq.errors import NormeqError, UsageError
 from normeq.images.source import ImageSource
@@ -70,7 +70,7 @@ class Engine:
     Parameters
     ----------
     model
-        A name (see `normeq.denoisers.resolve`), a network or a function of image and sigma.
+        A name (see `normeq.denoising.names.resolve`), a network or a function of image and sigma.
     device
         Where networks run; ``"auto"`` takes a GPU if there is one.
     tile
