@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import normeq
 from normeq.cli import app
-from normeq.denoising.engine import Engine
+from normeq.denoising.denoiser import Engine
 from normeq.errors import UsageError
 
 

@@ -8,7 +8,7 @@ from support import tiny
 import normeq
 from normeq import memory
 from normeq.denoising.arrays import ArraySource
-from normeq.denoising.engine import Engine, engine_for
+from normeq.denoising.denoiser import Engine, engine_for
 from normeq.models import shipped
 
 

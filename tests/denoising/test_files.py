@@ -18,7 +18,7 @@ from image_samples import sample
 from numpy.typing import NDArray
 
 from normeq import images
-from normeq.denoising.engine import Engine
+from normeq.denoising.denoiser import Engine
 from normeq.denoising.files import Options, Outcome, denoise_files
 
 fits = pytest.importorskip("astropy.io.fits", reason="needs the fits extra")
@@ -313,13 +313,13 @@ def test_a_zarr_goes_on_only_with_the_same_model_and_options(tmp_path: Path) -> 
 MEASURE = """
     import resource, sys, torch
     from pathlib import Path
-    import normeq.denoising.engine, normeq.images.zarr_store
-    from normeq.denoising.engine import Engine
+    import normeq.denoising.denoiser, normeq.images.zarr_store
+    from normeq.denoising.denoiser import Engine
     from normeq.denoising.files import Options, denoise_files
 
     torch.set_num_threads(1)
-    normeq.denoising.engine._BUDGET = 2**22
-    normeq.denoising.engine._BAND_BYTES = 2**18
+    normeq.denoising.denoiser._BUDGET = 2**22
+    normeq.denoising.denoiser._BAND_BYTES = 2**18
     normeq.images.zarr_store._BAND_PIXELS = 2**17
     engine = Engine(normeq.create("ffdnet", width=4, depth=2))
     for name in sys.argv[1:]:

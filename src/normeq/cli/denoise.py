@@ -76,7 +76,7 @@ def denoise(
     """
     if overwrite and skip_existing:
         raise UsageError("--overwrite and --skip-existing exclude each other: give one.")
-    from normeq.denoising.engine import Engine, default_model
+    from normeq.denoising.denoiser import Engine, default_model
     from normeq.denoising.files import Options, denoise_files, total_pixels
     from normeq.denoising.paths import expand, output_paths
     from normeq.denoising.run import progress_bar

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from normeq.denoising.engine import default_model, engine_for
+from normeq.denoising.denoiser import default_model, engine_for
 from normeq.denoising.run import NanPolicy, Run, progress_bar
 from normeq.errors import InputError, UsageError
 from normeq.images.source import Band, IndexedSource, Pixels, checked_dtype, default_axes

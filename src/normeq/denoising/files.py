@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from normeq.atomic import reason, replace_folder, replacing, sync_tree, writing
-from normeq.denoising.engine import Engine
+from normeq.denoising.denoiser import Engine
 from normeq.denoising.run import NanPolicy, Run
 from normeq.errors import FileError, NormeqError
 from normeq.images import MAX_PIXELS, Band, ImageFile, open_image

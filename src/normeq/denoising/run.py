@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from normeq.denoising.engine import Engine, Units
+from normeq.denoising.denoiser import Engine, Units
 from normeq.denoising.planes import FILL_DEPTH, Floats, Mask, fill_missing, statistics, to_dtype
 from normeq.errors import InputError, UsageError
 from normeq.images.source import Band, ImageSource, Pixels
