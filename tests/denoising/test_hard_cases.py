@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 import normeq
 from normeq.atomic import sync_tree
 from normeq.cli import app
-from normeq.denoising.run import _keep_apart
+from normeq.denoising.bands import _keep_apart
 from normeq.errors import InputError
 from normeq.images import open_image
 

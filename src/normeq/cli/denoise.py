@@ -79,7 +79,7 @@ def denoise(
     from normeq.denoising.denoiser import Engine, default_model
     from normeq.denoising.files import Options, denoise_files, total_pixels
     from normeq.denoising.paths import expand, output_paths
-    from normeq.denoising.run import progress_bar
+    from normeq.denoising.bands import progress_bar
     from normeq.images import MAX_PIXELS
 
     engine = Engine(

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from normeq.denoising.denoiser import default_model, engine_for
-from normeq.denoising.run import NanPolicy, Run, progress_bar
+from normeq.denoising.bands import NanPolicy, Run, progress_bar
 from normeq.errors import InputError, UsageError
 from normeq.images.source import Band, IndexedSource, Pixels, checked_dtype, default_axes
 
