@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from normeq.denoising.planes import FILL_DEPTH, fill_missing, statistics, to_dtype
+from normeq.denoising.units import FILL_DEPTH, fill_missing, statistics, to_dtype
 
 
 @given(offset=st.sampled_from([0.0, 1e6, -1e12]), cuts=st.lists(st.integers(1, 30), max_size=4))

@@ -22,7 +22,7 @@ from normeq import memory
 from normeq.atomic import reason
 from normeq.compilation import compiled
 from normeq.denoising.names import channels_of, is_blind, resolve
-from normeq.denoising.planes import Floats, Statistics
+from normeq.denoising.units import Floats, Statistics
 from normeq.errors import NormeqError, UsageError
 from normeq.images.source import ImageSource
 from normeq.models import WrappedDenoiser, shipped
