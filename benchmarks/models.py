@@ -17,7 +17,7 @@ from pages import DOCS, fill, markdown
 from tqdm import tqdm
 
 import normeq
-from normeq.evaluate import Score, evaluate, image_denoiser, means
+from normeq.evaluation import Score, evaluate, image_denoiser, means
 from normeq.folders import Folder, read_folder
 from normeq.models import shipped
 from normeq.results import read_csv, write_csv

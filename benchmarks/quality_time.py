@@ -24,7 +24,7 @@ from pages import DOCS, fill, markdown
 from tqdm import tqdm
 
 from normeq.classical import METHODS
-from normeq.evaluate import ImageDenoiser, evaluate, image_denoiser
+from normeq.evaluation import ImageDenoiser, evaluate, image_denoiser
 from normeq.folders import Folder, read_folder
 from normeq.models import shipped
 from normeq.results import read_csv, save_figure, write_csv

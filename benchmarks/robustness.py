@@ -18,7 +18,7 @@ from statistics import fmean
 from pages import DOCS
 from tqdm import tqdm
 
-from normeq.evaluate import evaluate, image_denoiser
+from normeq.evaluation import evaluate, image_denoiser
 from normeq.folders import read_folder
 from normeq.results import read_csv, write_csv
 from normeq.training import checkpoint, load_recipe, shipped_recipes, train

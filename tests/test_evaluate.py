@@ -15,7 +15,7 @@ import normeq
 import normeq.images
 from normeq.cli import app
 from normeq.errors import UsageError
-from normeq.evaluate import evaluate, image_denoiser, means
+from normeq.evaluation import evaluate, image_denoiser, means
 from normeq.folders import Folder
 
 CAMERA = data.camera()[100:164, 200:264]

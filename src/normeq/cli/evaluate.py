@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from normeq.evaluate import Score
+    from normeq.evaluation import Score
 
 
 def evaluate(
@@ -37,8 +37,8 @@ def evaluate(
     from tqdm import tqdm
 
     from normeq.denoising.names import calling
-    from normeq.evaluate import SMALLEST, image_denoiser, means
-    from normeq.evaluate import evaluate as measure
+    from normeq.evaluation import SMALLEST, image_denoiser, means
+    from normeq.evaluation import evaluate as measure
     from normeq.folders import read_folder
     from normeq.results import make_folder, write_csv
 

@@ -54,7 +54,7 @@ def evaluate(
     Examples
     --------
     >>> import numpy as np
-    >>> from normeq.evaluate import evaluate
+    >>> from normeq.evaluation import evaluate
     >>> from normeq.folders import Folder
     >>> folder = Folder([np.full((1, 64, 64), 127, np.uint8)], ["gray"])
     >>> [score] = evaluate(lambda noisy, sigma: noisy, folder, [25])
@@ -115,7 +115,7 @@ def means(scores: Sequence[Score]) -> list[Score]:
 
     Examples
     --------
-    >>> from normeq.evaluate import Score, means
+    >>> from normeq.evaluation import Score, means
     >>> means([Score("a", 25, 30.0, 0.8), Score("b", 25, 32.0, 1.0)])
     [Score(image='mean', sigma=25, psnr=31.0, ssim=0.9)]
     """
