@@ -1,0 +1,25 @@
+"""Equivariance measured, for any callable: worst errors, and the verdict on a model."""
+
+from normeq.equivariance.measured import (
+    GAINS,
+    OFFSETS,
+    PROPERTIES,
+    Deviation,
+    Measurement,
+    Property,
+    assert_equivariant,
+    equivariance_error,
+    image_spread,
+)
+
+__all__ = [
+    "GAINS",
+    "OFFSETS",
+    "PROPERTIES",
+    "Deviation",
+    "Measurement",
+    "Property",
+    "assert_equivariant",
+    "equivariance_error",
+    "image_spread",
+]
