@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from normeq.classical.blocks import Aggregate, Matches, gather, match
-from normeq.classical.planes import Array, each_plane, positive_sigma
+from normeq.classical.plane_by_plane import Array, each_plane, positive_sigma
 from normeq.classical.transforms import cosine_basis, haar_basis, spline_wavelet_basis
 from normeq.errors import UsageError
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import conv2d, conv_transpose2d
 
-from normeq.classical.planes import Array, each_plane, positive_sigma
+from normeq.classical.plane_by_plane import Array, each_plane, positive_sigma
 from normeq.classical.transforms import cosine_basis
 from normeq.errors import InputError
 

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from normeq.classical.planes import Array, each_plane
+from normeq.classical.plane_by_plane import Array, each_plane
 
 __all__ = ["gaussian_filter", "mean_filter", "median_filter"]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from normeq.classical.planes import Array
+from normeq.classical.plane_by_plane import Array
 from normeq.errors import UsageError
 
 __all__ = ["Method"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from normeq.classical.planes import Array, each_plane, positive_sigma
+from normeq.classical.plane_by_plane import Array, each_plane, positive_sigma
 
 __all__ = ["nlm"]
 

@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from normeq.classical.planes import Array, each_plane, positive_sigma
+from normeq.classical.plane_by_plane import Array, each_plane, positive_sigma
 
 __all__ = ["tv"]
 

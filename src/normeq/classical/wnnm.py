@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from normeq.classical.blocks import Aggregate, gather, match
-from normeq.classical.planes import Array, each_plane, positive_sigma
+from normeq.classical.plane_by_plane import Array, each_plane, positive_sigma
 
 __all__ = ["wnnm"]
 
