@@ -1,7 +1,7 @@
 """How long networks take, and what equivariance adds to it."""
 
 from normeq.bench.arithmetic import multiply_adds
-from normeq.bench.files import Part, denoise_parts
+from normeq.bench.whole_command import Part, denoise_parts
 from normeq.bench.networks import NETWORKS, Case, Timing, measure
 
 __all__ = [
