@@ -12,8 +12,8 @@ import torch
 from numpy.typing import NDArray
 
 from normeq import noise
-from normeq.denoising.names import channels_of, is_blind, resolve
 from normeq.denoising.arrays import denoise
+from normeq.denoising.names import channels_of, is_blind, resolve
 from normeq.errors import UsageError
 from normeq.folders import Folder, to_unit
 from normeq.metrics import psnr, ssim

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from normeq.errors import UsageError
 from normeq.denoising.tiles import Tile, align_up, spans
+from normeq.errors import UsageError
 
 lengths = st.integers(1, 60)
 layout = {

@@ -1,8 +1,8 @@
 """How long networks take, and what equivariance adds to it."""
 
 from normeq.bench.arithmetic import multiply_adds
-from normeq.bench.whole_command import Part, denoise_parts
 from normeq.bench.networks import NETWORKS, Case, Timing, measure
+from normeq.bench.whole_command import Part, denoise_parts
 
 __all__ = [
     "NETWORKS",

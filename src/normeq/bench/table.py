@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from normeq.bench.chart import draw
-from normeq.bench.whole_command import Part
 from normeq.bench.networks import Timing
+from normeq.bench.whole_command import Part
 from normeq.results import read_csv, save_figure, write_csv
 
 

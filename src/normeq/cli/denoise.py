@@ -76,10 +76,10 @@ def denoise(
     """
     if overwrite and skip_existing:
         raise UsageError("--overwrite and --skip-existing exclude each other: give one.")
+    from normeq.denoising.bands import progress_bar
     from normeq.denoising.denoiser import Engine, default_model
     from normeq.denoising.files import Options, denoise_files, total_pixels
     from normeq.denoising.paths import expand, output_paths
-    from normeq.denoising.bands import progress_bar
     from normeq.images import MAX_PIXELS
 
     engine = Engine(

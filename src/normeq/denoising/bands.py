@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from normeq.denoising.denoiser import Engine, Units
+from normeq.denoising.tiles import Tile, reach, spans, widened
 from normeq.denoising.units import FILL_DEPTH, Floats, Mask, fill_missing, statistics, to_dtype
 from normeq.errors import InputError, UsageError
 from normeq.images.source import Band, ImageSource, Pixels
-from normeq.denoising.tiles import Tile, reach, spans, widened
 
 log = logging.getLogger(__name__)
 

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from normeq.atomic import reason, replace_folder, replacing, sync_tree, writing
-from normeq.denoising.denoiser import Engine
 from normeq.denoising.bands import NanPolicy, Run
+from normeq.denoising.denoiser import Engine
+from normeq.denoising.journal import Journal
 from normeq.errors import FileError, NormeqError
 from normeq.images import MAX_PIXELS, Band, ImageFile, open_image
-from normeq.denoising.journal import Journal
 
 log = logging.getLogger(__name__)
 
