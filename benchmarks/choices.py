@@ -14,9 +14,9 @@ import torch
 from accelerate import Accelerator
 from pages import DOCS, fill, markdown
 
+from normeq._support.allocator import keep_freed
+from normeq._support.tables import read_csv, write_csv
 from normeq.folders import read_folder
-from normeq.memory import keep_freed
-from normeq.results import read_csv, write_csv
 from normeq.training import load_recipe, train
 from normeq.training.data import Patches
 from normeq.training.log import read_table

@@ -19,9 +19,9 @@ from torch import nn
 from tqdm import trange
 
 import normeq
+from normeq._support.tables import read_csv, write_csv
 from normeq.conversion.api import TARGETS
 from normeq.folders import read_folder
-from normeq.results import read_csv, write_csv
 from normeq.training.data import Batch, Patches, noisy_images
 from normeq.training.recipe import Data, Validation
 

@@ -19,10 +19,10 @@ import torch
 from pages import DOCS, fill, table
 from torch.profiler import ProfilerActivity, profile
 
+from normeq._support.allocator import keep_freed
+from normeq._support.tables import read_csv, write_csv
 from normeq.bench import NETWORKS, Case
 from normeq.bench.networks import Job, build, runner
-from normeq.memory import keep_freed
-from normeq.results import read_csv, write_csv
 
 OUT = DOCS / "costs.csv"
 VARIANTS = ("scale-equiv", "norm-equiv", "norm-equiv-residual", "norm-equiv-wrapped")

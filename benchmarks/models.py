@@ -17,10 +17,10 @@ from pages import DOCS, fill, markdown
 from tqdm import tqdm
 
 import normeq
+from normeq._support.tables import read_csv, write_csv
 from normeq.evaluation import Score, evaluate, image_denoiser, means
 from normeq.folders import Folder, read_folder
 from normeq.models import shipped
-from normeq.results import read_csv, write_csv
 
 SIGMAS = (15, 25, 50)
 CSV, PAGE = DOCS / "models.csv", DOCS / "models.md"

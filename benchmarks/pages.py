@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from normeq.results import read_csv
+from normeq._support.tables import read_csv
 
 DOCS = Path(__file__).parents[1] / "docs"
 

@@ -23,11 +23,11 @@ from matplotlib.figure import Figure
 from pages import DOCS, fill, markdown
 from tqdm import tqdm
 
+from normeq._support.tables import read_csv, save_figure, write_csv
 from normeq.classical import METHODS
 from normeq.evaluation import ImageDenoiser, evaluate, image_denoiser
 from normeq.folders import Folder, read_folder
 from normeq.models import shipped
-from normeq.results import read_csv, save_figure, write_csv
 
 SIGMA = 25
 QUALITY, TIMES, PLOT = (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pages import DOCS, fill, markdown
 
-from normeq.results import read_csv
+from normeq._support.tables import read_csv
 
 README = DOCS.parent / "README.md"
 VARIANTS = ("ordinary", "norm-equiv", "norm-equiv-residual", "norm-equiv-wrapped", "affine only")

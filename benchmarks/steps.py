@@ -19,11 +19,11 @@ from pages import DOCS, fill, table
 from torch import nn
 
 import normeq
+from normeq._support.allocator import keep_freed
+from normeq._support.tables import write_csv
 from normeq.bench.networks import runner
-from normeq.memory import keep_freed
 from normeq.nn import border
 from normeq.nn.fold import _bake
-from normeq.results import write_csv
 
 OUT = DOCS / "steps.csv"
 

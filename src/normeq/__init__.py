@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from normeq import classical, images, models, nn, noise
+    from normeq._support.allocator import keep_freed
     from normeq.certification import certify
     from normeq.conversion import convert
     from normeq.denoising.arrays import denoise
@@ -33,6 +34,7 @@ _HOME = {
     "equivariance_error": "normeq.equivariance",
     "estimate_sigma": "normeq.noise",
     "fold": "normeq.nn",
+    "keep_freed": "normeq._support.allocator",
     "load": "normeq.models",
     "normalized": "normeq.nn",
     "save": "normeq.models",
@@ -51,6 +53,7 @@ __all__ = [
     "estimate_sigma",
     "fold",
     "images",
+    "keep_freed",
     "load",
     "models",
     "nn",

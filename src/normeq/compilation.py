@@ -7,8 +7,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor, nn
 
-from normeq.atomic import reason
-from normeq.errors import UsageError
+from normeq.errors import UsageError, reason
 
 ModuleT = TypeVar("ModuleT", bound=nn.Module)
 

@@ -1,6 +1,13 @@
-"""The exceptions that normeq raises: one small family, each a sentence for a person."""
+"""The exceptions that normeq raises, one small family, and the code that turns others into them.
+
+Each is one sentence for a person, which names the value and the way out.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 
 class NormeqError(Exception):
@@ -29,3 +36,51 @@ class WeightsError(NormeqError):
 
 class EquivarianceError(NormeqError, AssertionError):
     """A function that lacks an equivariance property it was asserted to have."""
+
+
+def reason(error: BaseException) -> str:
+    """Return the first line of what an exception says, or its name if it says nothing."""
+    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return next(iter(text.strip().splitlines()), "") or type(error).__name__
+
+
+@contextmanager
+def reading(path: Path, format: str) -> Iterator[None]:
+    """Turn whatever a library raises on a bad file into one sentence about that file."""
+    try:
+        yield
+    except NormeqError:
+        raise
+    except Exception as error:
+        raise FileError(f"{path}: cannot be read as {format} ({reason(error)}).") from error
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turn a failure of the operating system to write into one sentence about the file."""
+    try:
+        yield
+    except NormeqError:
+        raise
+    except OSError as error:
+        raise FileError(f"{path}: cannot be written ({reason(error)}).") from error
+
+
+@contextmanager
+def calling(name: str, given: str) -> Iterator[None]:
+    """Turn what a denoiser raises when it is given something into a sentence.
+
+    Examples
+    --------
+    >>> with calling("mine:net", "images of 8x8 pixels"):
+    ...     raise ValueError("too small")
+    Traceback (most recent call last):
+    ...
+    normeq.errors.UsageError: mine:net does not take images of 8x8 pixels (too small).
+    """
+    try:
+        yield
+    except NormeqError:
+        raise
+    except (RuntimeError, TypeError, ValueError) as error:
+        raise UsageError(f"{name} does not take {given} ({reason(error)}).") from error

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from normeq.atomic import reason
-from normeq.errors import FileError, InputError, NormeqError
+from normeq.errors import FileError, InputError, NormeqError, reason
 
 if TYPE_CHECKING:
     from normeq.images.source import ImageSource

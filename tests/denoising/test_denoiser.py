@@ -6,7 +6,7 @@ import torch
 from support import tiny
 
 import normeq
-from normeq import memory
+from normeq._support import memory
 from normeq.denoising.arrays import ArraySource
 from normeq.denoising.denoiser import Engine, engine_for
 from normeq.models import shipped

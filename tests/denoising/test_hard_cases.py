@@ -15,7 +15,7 @@ from support import tiny
 from typer.testing import CliRunner
 
 import normeq
-from normeq.atomic import sync_tree
+from normeq._support.atomic import sync_tree
 from normeq.cli import app
 from normeq.denoising.bands import _keep_apart
 from normeq.errors import InputError

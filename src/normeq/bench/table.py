@@ -7,10 +7,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, get_type_hints
 
+from normeq._support.tables import read_csv, save_figure, write_csv
 from normeq.bench.chart import draw
 from normeq.bench.networks import Timing
 from normeq.bench.whole_command import Part
-from normeq.results import read_csv, save_figure, write_csv
 
 
 def text(timings: Iterable[Timing]) -> str:

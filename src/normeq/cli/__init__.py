@@ -11,6 +11,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from normeq._support.allocator import keep_freed
 from normeq.cli.bench import bench
 from normeq.cli.check import check
 from normeq.cli.demo import demo
@@ -21,7 +22,6 @@ from normeq.cli.info import info
 from normeq.cli.reproduce import reproduce
 from normeq.cli.train import train
 from normeq.errors import NormeqError
-from normeq.memory import keep_freed
 
 
 class _SentenceGroup(TyperGroup):

@@ -41,10 +41,10 @@ def bench(
 
     Forward pass, and forward with backward; medians of interleaved runs.
     """
+    from normeq._support.tables import make_folder
     from normeq.bench import NETWORKS, denoise_parts, measure
     from normeq.bench.table import text, write_parts, write_timings
     from normeq.errors import UsageError
-    from normeq.results import make_folder
 
     chosen = networks or NETWORKS
     unknown = [name for name in chosen if name not in NETWORKS]

@@ -36,9 +36,10 @@ def check(
     Errors are the worst over gains from 1e-3 to 1e3 and offsets of both signs up to 1000 spreads
     (100 in single precision), in spreads of the image.
     """
-    from normeq.denoising.names import calling, resolve
+    from normeq.denoising.names import resolve
     from normeq.equivariance.verdicts import check as measure
     from normeq.equivariance.verdicts import table, verdict
+    from normeq.errors import calling
 
     f = resolve(model)
     if prove or draw:
@@ -72,8 +73,7 @@ def _prove(model: str, f: Callable[..., Any], draw: Path | None) -> None:
 
 
 def _draw(certificate: Certificate, path: Path) -> None:
-    from normeq.atomic import reason
-    from normeq.errors import UsageError
+    from normeq.errors import UsageError, reason
 
     try:
         certificate.draw(path)

@@ -20,9 +20,9 @@ def demo(
     from skimage.data import camera
 
     from normeq import denoise, images, noise
-    from normeq.atomic import writing
     from normeq.denoising.names import resolve
     from normeq.denoising.preview import write_preview
+    from normeq.errors import writing
     from normeq.metrics import psnr
 
     clean = camera().astype(np.float32)

@@ -36,11 +36,11 @@ def evaluate(
 
     from tqdm import tqdm
 
-    from normeq.denoising.names import calling
+    from normeq._support.tables import make_folder, write_csv
+    from normeq.errors import calling
     from normeq.evaluation import SMALLEST, image_denoiser, means
     from normeq.evaluation import evaluate as measure
     from normeq.folders import read_folder
-    from normeq.results import make_folder, write_csv
 
     levels = _levels(sigma)
     denoiser, channels = image_denoiser(model)

@@ -18,12 +18,11 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import nn
 
-from normeq import memory
-from normeq.atomic import reason
+from normeq._support import memory
 from normeq.compilation import compiled
 from normeq.denoising.names import channels_of, is_blind, resolve
 from normeq.denoising.units import Floats, Statistics
-from normeq.errors import NormeqError, UsageError
+from normeq.errors import NormeqError, UsageError, reason
 from normeq.images.source import ImageSource
 from normeq.models import WrappedDenoiser, shipped
 from normeq.nn import Normalized, fold

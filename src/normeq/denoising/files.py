@@ -12,11 +12,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from normeq.atomic import reason, replace_folder, replacing, sync_tree, writing
+from normeq._support.atomic import replace_folder, replacing, sync_tree
 from normeq.denoising.bands import NanPolicy, Run
 from normeq.denoising.denoiser import Engine
 from normeq.denoising.journal import Journal
-from normeq.errors import FileError, NormeqError
+from normeq.errors import FileError, NormeqError, reason, writing
 from normeq.images import MAX_PIXELS, Band, ImageFile, open_image
 
 log = logging.getLogger(__name__)

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
 from torch import nn
 
-from normeq.atomic import reason
 from normeq.classical import METHODS
-from normeq.errors import NormeqError, UsageError
+from normeq.errors import UsageError
 from normeq.models import load
 
 
@@ -38,26 +36,6 @@ def resolve(name: str) -> Callable[..., Any]:
     if separator and module.replace(".", "").isidentifier() and factory.isidentifier():
         return _call_factory(name, module, factory)
     return METHODS[name] if name in METHODS else load(name)
-
-
-@contextmanager
-def calling(name: str, given: str) -> Iterator[None]:
-    """Turn what a denoiser raises when it is given something into a sentence.
-
-    Examples
-    --------
-    >>> with calling("mine:net", "images of 8x8 pixels"):
-    ...     raise ValueError("too small")
-    Traceback (most recent call last):
-    ...
-    normeq.errors.UsageError: mine:net does not take images of 8x8 pixels (too small).
-    """
-    try:
-        yield
-    except NormeqError:
-        raise
-    except (RuntimeError, TypeError, ValueError) as error:
-        raise UsageError(f"{name} does not take {given} ({reason(error)}).") from error
 
 
 def is_blind(denoiser: Callable[..., Any]) -> bool | None:

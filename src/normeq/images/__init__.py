@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from normeq import memory
-from normeq.errors import FileError, InputError, UsageError
-from normeq.images.source import Band, ImageFile, is_zarr, reading
+from normeq._support import memory
+from normeq.errors import FileError, InputError, UsageError, reading
+from normeq.images.source import Band, ImageFile, is_zarr
 
 __all__ = ["FORMATS", "MAX_PIXELS", "Band", "ImageFile", "format_of", "open_image", "read", "write"]
 
@@ -135,7 +135,7 @@ def write(path: str | os.PathLike[str], image: NDArray[Any]) -> None:
     image
         For PNG: uint8 or uint16, of shape ``(height, width)`` or with 1 to 4 samples last.
     """
-    from normeq.atomic import replacing
+    from normeq._support.atomic import replacing
 
     path = Path(path)
     format = format_of(path)

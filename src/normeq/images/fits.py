@@ -14,16 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from normeq.errors import InputError
-from normeq.images.source import (
-    Band,
-    ImageFile,
-    IndexedSource,
-    Pixels,
-    checked_dtype,
-    default_axes,
-    reading,
-)
+from normeq.errors import InputError, reading
+from normeq.images.source import Band, ImageFile, IndexedSource, Pixels, checked_dtype, default_axes
 
 _DTYPES = {8: ">u1", 16: ">i2", 32: ">i4", 64: ">i8", -32: ">f4", -64: ">f8"}
 

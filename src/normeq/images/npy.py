@@ -7,15 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from normeq.images.source import (
-    Band,
-    ImageFile,
-    IndexedSource,
-    Pixels,
-    checked_dtype,
-    default_axes,
-    reading,
-)
+from normeq.errors import reading
+from normeq.images.source import Band, ImageFile, IndexedSource, Pixels, checked_dtype, default_axes
 
 
 class NpySource(IndexedSource, ImageFile):

@@ -11,8 +11,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from normeq.errors import InputError
-from normeq.images.source import Band, ImageFile, Pixels, reading, same_axes
+from normeq.errors import InputError, reading
+from normeq.images.source import Band, ImageFile, Pixels, same_axes
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 # Colour type of the PNG header for a number of samples, and back.

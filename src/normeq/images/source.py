@@ -10,8 +10,7 @@ from __future__ import annotations
 import math
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -20,8 +19,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from normeq.atomic import reason
-from normeq.errors import FileError, InputError, NormeqError, UsageError
+from normeq.errors import InputError, UsageError
 
 Pixels = NDArray[Any]
 
@@ -244,14 +242,3 @@ def checked_dtype(dtype: np.dtype[Any], what: str) -> np.dtype[Any]:
     if dtype.kind not in "iuf" or dtype.itemsize > 8:
         raise InputError(f"{what} holds {dtype} values, not integers or floats of up to 64 bits.")
     return dtype
-
-
-@contextmanager
-def reading(path: Path, format: str) -> Iterator[None]:
-    """Turn whatever a library raises on a bad file into one sentence about that file."""
-    try:
-        yield
-    except NormeqError:
-        raise
-    except Exception as error:
-        raise FileError(f"{path}: cannot be read as {format} ({reason(error)}).") from error

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import tifffile
 
-from normeq.errors import InputError
-from normeq.images.source import Band, ImageFile, Pixels, checked_dtype, reading, same_axes
+from normeq.errors import InputError, reading
+from normeq.images.source import Band, ImageFile, Pixels, checked_dtype, same_axes
 
 log = logging.getLogger(__name__)
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import zarr
 
-from normeq.errors import InputError
+from normeq.errors import InputError, reading
 from normeq.images.source import (
     ZARR_MARKERS,
     Band,
@@ -30,7 +30,6 @@ from normeq.images.source import (
     checked_dtype,
     default_axes,
     is_zarr,
-    reading,
 )
 
 _LARGEST_CHUNK = 2048

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from normeq.atomic import replacing
+from normeq._support.atomic import replacing
 from normeq.errors import NormeqError, UsageError, WeightsError
 from normeq.models.network import Network, Wrapped
 from normeq.models.registry import create

@@ -11,10 +11,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from normeq._support.tables import make_folder, save_figure, write_csv
 from normeq.equivariance import Measurement, equivariance_error
 from normeq.reproduce.equivariance_rows import Subject, subjects
 from normeq.reproduce.scale import Scale
-from normeq.results import make_folder, save_figure, write_csv
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

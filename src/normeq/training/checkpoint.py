@@ -18,7 +18,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as to_bytes
 from torch import Tensor
 
-from normeq.atomic import replacing
+from normeq._support.atomic import replacing
 from normeq.errors import FileError
 
 KEPT = 2

@@ -11,8 +11,7 @@ from torch.nn.utils import parametrize
 
 import normeq
 from normeq import models
-from normeq.atomic import reason
-from normeq.errors import NormeqError, UsageError, WeightsError
+from normeq.errors import NormeqError, UsageError, WeightsError, reason
 from normeq.training.recipe import Network
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
-from normeq.results import save_figure, write_csv
+from normeq._support.tables import save_figure, write_csv
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -14,8 +14,8 @@ from accelerate import Accelerator
 from torch import Tensor
 
 import normeq
-from normeq.atomic import replacing, writing
-from normeq.errors import NormeqError, UsageError
+from normeq._support.atomic import replacing
+from normeq.errors import NormeqError, UsageError, writing
 from normeq.folders import Folder, read_folder
 from normeq.metrics import psnr
 from normeq.training import checkpoint

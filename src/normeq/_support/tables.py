@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from normeq.atomic import replacing, writing
-from normeq.errors import UsageError
+from normeq._support.atomic import replacing
+from normeq.errors import UsageError, writing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -1,33 +1,10 @@
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from normeq import memory
-
-FAULTS = """
-import resource, torch
-from normeq import memory
-if {keep}:
-    memory.keep_freed()
-def faults():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-for _ in range(20):  # until the blocks of this size have found their places
-    torch.ones(10_000_000)
-before = faults()
-for _ in range(10):
-    torch.ones(10_000_000)
-print(faults() - before)
-"""
-
-
-def page_faults(keep: bool) -> int:
-    """Count the pages that a process gets from the system for ten tensors of 40 MB in turn."""
-    program = [sys.executable, "-c", FAULTS.format(keep=keep)]
-    return int(subprocess.run(program, check=True, capture_output=True, text=True).stdout)
+from normeq._support import memory
 
 
 def test_some_memory_is_available() -> None:
@@ -76,8 +53,3 @@ def test_a_batch_job_has_what_its_groups_leave_it(
     assert memory.available() == 7000
     allow(inner, "4000")
     assert memory.available() == 1500
-
-
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only the C library of Linux")
-def test_kept_memory_is_not_fetched_again() -> None:
-    assert page_faults(keep=True) < page_faults(keep=False) / 10

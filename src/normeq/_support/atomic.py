@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from normeq.errors import FileError, NormeqError
+from normeq.errors import writing
 
 
 @contextmanager
@@ -106,20 +106,3 @@ def sync(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-@contextmanager
-def writing(path: Path) -> Iterator[None]:
-    """Turn a failure of the operating system to write into one sentence about the file."""
-    try:
-        yield
-    except OSError as error:
-        if isinstance(error, NormeqError):
-            raise
-        raise FileError(f"{path}: cannot be written ({reason(error)}).") from error
-
-
-def reason(error: BaseException) -> str:
-    """Return the first line of what an exception says, or its name if it says nothing."""
-    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return next(iter(text.strip().splitlines()), "") or type(error).__name__

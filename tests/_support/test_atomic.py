@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from normeq.atomic import replacing
+from normeq._support.atomic import replacing
 from normeq.errors import FileError
 
 

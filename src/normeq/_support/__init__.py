@@ -1,0 +1,1 @@
+"""What every layer may use: atomic writing, memory, the allocator, tables."""
