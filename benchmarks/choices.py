@@ -1,4 +1,4 @@
-"""Which network and optimiser denoise best after equal training time: docs/choices.csv, a table.
+"""Which network and optimiser denoise best after equal training time: choices.csv and its table.
 
 python benchmarks/choices.py --data BSD400 --validation BSD32 --seconds 120 --threads 2
 """
@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 
 import torch
 from accelerate import Accelerator
-from pages import DOCS, fill, markdown
+from pages import DATA, DOCS, fill, markdown
 
 from normeq._support.allocator import keep_freed
 from normeq._support.tables import read_csv, write_csv
@@ -78,14 +78,14 @@ def main() -> None:
                 **{key: f"{scores[key]:.2f}" for key in scores if key.startswith("psnr")},
             }
         )
-        write_csv(DOCS / "choices.csv", rows)
+        write_csv(DATA / "choices.csv", rows)
         print(rows[-1], flush=True)
     fill(DOCS / "models.md", "choices", table())
 
 
 def table() -> str:
     columns = {"choice": "choice", "seconds": "seconds", "steps": "steps", "psnr": "PSNR (dB)"}
-    rows = [[row[name] for name in columns] for row in read_csv(DOCS / "choices.csv")]
+    rows = [[row[name] for name in columns] for row in read_csv(DATA / "choices.csv")]
     return markdown(list(columns.values()), rows)
 
 

@@ -3,8 +3,8 @@
     python benchmarks/conversion.py --data FOLDER --test FOLDER
 
 An ordinary U-Net with biases is trained for Gaussian noise of sigma 25; then each of its twins is
-measured as it is and trained on, at a quarter of the rate. Writes docs/conversion.csv and the table
-of docs/convert.md.
+measured as it is and trained on, at a quarter of the rate. Writes
+docs/data/conversion.csv and the table of docs/convert.md.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import math
 from pathlib import Path
 
 import torch
-from pages import DOCS, fill, markdown
+from pages import DATA, DOCS, fill, markdown
 from torch import nn
 from tqdm import trange
 
@@ -26,9 +26,9 @@ from normeq.training.data import Batch, Patches, noisy_images
 from normeq.training.recipe import Data, Validation
 
 BATCH, RATE = 8, 2e-3
-DATA = Data(patch=48, sigma=25.0)
+PATCHES = Data(patch=48, sigma=25.0)
 TEST = Validation(sigma=(25.0,), crop=256)
-CSV, PAGE = DOCS / "conversion.csv", DOCS / "convert.md"
+CSV, PAGE = DATA / "conversion.csv", DOCS / "convert.md"
 HEADER = ["", "further steps", "moved", "PSNR", "PSNR at 4·y - 100"]
 
 
@@ -72,7 +72,7 @@ def main() -> None:
     parser.add_argument("--test", type=Path, required=True, help="test images")
     parser.add_argument("--steps", type=int, default=2000, help="of the ordinary network")
     options = parser.parse_args()
-    data = Patches(read_folder(options.data, 1, DATA.patch).images, DATA, seed=0)
+    data = Patches(read_folder(options.data, 1, PATCHES.patch).images, PATCHES, seed=0)
     tests = list(noisy_images(read_folder(options.test, 1).images, TEST, "gaussian", seed=0))
     torch.manual_seed(0)
     net = normeq.create("unet", "ordinary", widths=(16, 32), blocks=1)

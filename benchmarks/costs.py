@@ -1,4 +1,4 @@
-"""What equivariance costs, operation by operation: docs/costs.csv and its table in docs/speed.md.
+"""What equivariance costs, operation by operation: costs.csv and its table in docs/speed.md.
 
     python benchmarks/costs.py unet fdncnn drunet
 
@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable
 
 import torch
-from pages import DOCS, fill, table
+from pages import DATA, DOCS, fill, table
 from torch.profiler import ProfilerActivity, profile
 
 from normeq._support.allocator import keep_freed
@@ -24,7 +24,7 @@ from normeq._support.tables import read_csv, write_csv
 from normeq.bench import NETWORKS, Case
 from normeq.bench.networks import Job, build, runner
 
-OUT = DOCS / "costs.csv"
+OUT = DATA / "costs.csv"
 VARIANTS = ("scale-equiv", "norm-equiv", "norm-equiv-residual", "norm-equiv-wrapped")
 KINDS: dict[str, Callable[[str], bool]] = {
     "convolutions": lambda name: "convolution" in name.lower(),

@@ -1,4 +1,4 @@
-"""The scores of the shipped models, measured: docs/models.csv and the table of docs/models.md.
+"""The scores of the shipped models, measured: docs/data/models.csv and the table of docs/models.md.
 
     python benchmarks/models.py --test Set12=FOLDER --test BSD68=FOLDER
     python benchmarks/models.py --test ... --ship default=runs/default/best.safetensors
@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pages import DOCS, fill, markdown
+from pages import DATA, DOCS, fill, markdown
 from tqdm import tqdm
 
 import normeq
@@ -23,7 +23,7 @@ from normeq.folders import Folder, read_folder
 from normeq.models import shipped
 
 SIGMAS = (15, 25, 50)
-CSV, PAGE = DOCS / "models.csv", DOCS / "models.md"
+CSV, PAGE = DATA / "models.csv", DOCS / "models.md"
 WEIGHTS = DOCS.parent / "src" / "normeq" / "weights"
 # Published figures (dB) at sigma 15, 25 and 50, to set ours beside.
 PUBLISHED = {

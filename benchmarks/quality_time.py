@@ -1,4 +1,4 @@
-"""PSNR against time: docs/quality-time.csv and .png, docs/classical-time.csv, and their tables.
+"""PSNR against time: quality-time.csv and .png, classical-time.csv, and their tables.
 
     python benchmarks/quality_time.py --data SET12
     python benchmarks/quality_time.py --data SET12 --models bm3d,default
@@ -20,7 +20,7 @@ from statistics import fmean
 
 import torch
 from matplotlib.figure import Figure
-from pages import DOCS, fill, markdown
+from pages import DATA, DOCS, FIGURES, fill, markdown
 from tqdm import tqdm
 
 from normeq._support.tables import read_csv, save_figure, write_csv
@@ -30,9 +30,8 @@ from normeq.folders import Folder, read_folder
 from normeq.models import shipped
 
 SIGMA = 25
-QUALITY, TIMES, PLOT = (
-    DOCS / name for name in ("quality-time.csv", "classical-time.csv", "quality-time.png")
-)
+QUALITY, TIMES = DATA / "quality-time.csv", DATA / "classical-time.csv"
+PLOT = FIGURES / "quality-time.png"
 PAGE = DOCS / "classical.md"
 BLOCK_MATCHING = ("nlridge", "bm3d", "wnnm")
 # The functions of normeq.classical.blocks, and the work they stand for.

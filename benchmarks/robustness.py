@@ -15,7 +15,7 @@ import argparse
 from pathlib import Path
 from statistics import fmean
 
-from pages import DOCS
+from pages import DATA, FIGURES
 from tqdm import tqdm
 
 from normeq._support.tables import read_csv, write_csv
@@ -24,7 +24,8 @@ from normeq.folders import read_folder
 from normeq.training import checkpoint, load_recipe, shipped_recipes, train
 
 SIGMAS = (5, 10, 15, 20, 25, 30, 40, 50, 60, 75, 100)
-OUT = DOCS / "robustness.csv"
+OUT = DATA / "robustness.csv"
+PLOT = FIGURES / "robustness.png"
 
 
 def twins() -> list[str]:
@@ -56,8 +57,8 @@ def measure(options: argparse.Namespace) -> None:
     )
 
 
-def plot(table: Path) -> None:
-    """Draw PSNR against sigma, as a picture beside the file."""
+def plot(table: Path, picture: Path) -> None:
+    """Draw PSNR against sigma."""
     from matplotlib.figure import Figure
 
     rows = read_csv(table)
@@ -71,7 +72,7 @@ def plot(table: Path) -> None:
     axes.set(xlabel="σ of the noise (out of 255)", ylabel="PSNR (dB)")
     axes.grid(alpha=0.3)
     axes.legend()
-    figure.savefig(table.with_suffix(".png"), dpi=130)
+    figure.savefig(picture, dpi=130)
 
 
 def main() -> None:
@@ -80,7 +81,8 @@ def main() -> None:
     parser.add_argument("--validation", type=Path, help="folder of images for validation")
     parser.add_argument("--test", type=Path, help="folder of test images")
     parser.add_argument("--runs", type=Path, default=Path("runs"), help="folder of the runs")
-    parser.add_argument("--out", type=Path, default=OUT, help="CSV file; the plot goes beside it")
+    parser.add_argument("--out", type=Path, default=OUT, help="CSV file")
+    parser.add_argument("--plot", type=Path, default=PLOT, help="PNG file")
     parser.add_argument("--set", action="append", dest="overrides", help="key=value of the recipes")
     parser.add_argument("--plot-only", action="store_true", help="only draw the CSV file again")
     options = parser.parse_args()
@@ -88,7 +90,7 @@ def main() -> None:
         if None in (options.data, options.test):
             parser.error("--data and --test are needed, except with --plot-only")
         measure(options)
-    plot(options.out)
+    plot(options.out, options.plot)
 
 
 if __name__ == "__main__":

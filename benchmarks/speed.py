@@ -1,12 +1,13 @@
 """The tables of docs/speed.md and the README, written again from speed.csv and denoise-time.csv.
 
-normeq bench --compile --model default -o docs
+normeq bench --compile --model default -o runs/bench
+python benchmarks/pages.py runs/bench
 python benchmarks/speed.py
 """
 
 from __future__ import annotations
 
-from pages import DOCS, fill, markdown
+from pages import DATA, DOCS, fill, markdown
 
 from normeq._support.tables import read_csv
 
@@ -21,7 +22,7 @@ COLUMNS = [
 
 def ratios(columns: list[tuple[str, str, str]]) -> str:
     """Return a line for each network and job, a column for each variant and path."""
-    measured = read_csv(DOCS / "speed.csv")
+    measured = read_csv(DATA / "speed.csv")
     found: dict[tuple[str, ...], tuple[float, float]] = {}
     for row in measured:
         key = row["network"], row["job"], row["variant"], row["path"]
@@ -40,7 +41,7 @@ def ratios(columns: list[tuple[str, str, str]]) -> str:
 
 def parts() -> str:
     """Return a line for each part of the work on a file."""
-    measured = read_csv(DOCS / "denoise-time.csv")
+    measured = read_csv(DATA / "denoise-time.csv")
     lines = [[row["part"], f"{float(row['seconds_per_megapixel']):.3f}"] for row in measured]
     return markdown(["part", "seconds a megapixel"], lines)
 

@@ -1,4 +1,4 @@
-"""What each step on the way to a fast norm-equiv network gives: docs/steps.csv, a table.
+"""What each step on the way to a fast norm-equiv network gives: docs/data/steps.csv, a table.
 
     python benchmarks/steps.py unet fdncnn drunet
 
@@ -15,7 +15,7 @@ from unittest import mock
 
 import torch
 from costs import arguments, interleaved
-from pages import DOCS, fill, table
+from pages import DATA, DOCS, fill, table
 from torch import nn
 
 import normeq
@@ -25,7 +25,7 @@ from normeq.bench.networks import runner
 from normeq.nn import border
 from normeq.nn.fold import _bake
 
-OUT = DOCS / "steps.csv"
+OUT = DATA / "steps.csv"
 
 
 def baked(net: nn.Module) -> nn.Module:
