@@ -54,6 +54,6 @@ def save_figure(path: Path, draw: Callable[[], Figure]) -> None:
     try:
         figure = draw()
     except ImportError as error:
-        raise UsageError("figures need matplotlib: pip install 'normeq[train]'.") from error
+        raise UsageError("figures need matplotlib: pip install 'normeq[plot]'.") from error
     with replacing(path) as temporary:
         figure.savefig(temporary, dpi=120, format="png")

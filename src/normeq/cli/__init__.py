@@ -6,11 +6,12 @@ a `NormeqError` from any of them becomes one sentence on standard error and an e
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
+from normeq import __version__
 from normeq._support.allocator import keep_freed
 from normeq.cli.bench import bench
 from normeq.cli.check import check
@@ -42,6 +43,26 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Denoise images in their own units, and build, check and train equivariant networks.",
 )
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"normeq {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """Take the options that precede a command."""
+
+
 app.command()(bench)
 app.command()(check)
 app.command()(demo)

@@ -78,6 +78,6 @@ def _draw(certificate: Certificate, path: Path) -> None:
     try:
         certificate.draw(path)
     except ImportError as error:
-        raise UsageError("pictures need matplotlib: pip install 'normeq[train]'.") from error
+        raise UsageError("pictures need matplotlib: pip install 'normeq[plot]'.") from error
     except (OSError, ValueError) as error:
         raise UsageError(f"{path} cannot be drawn ({reason(error)}).") from error

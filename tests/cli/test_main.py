@@ -1,0 +1,23 @@
+"""Options of the program itself, before any command."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+from typer.testing import CliRunner
+
+import normeq
+from normeq.cli import app
+
+
+def test_version_is_that_of_the_package() -> None:
+    result = CliRunner().invoke(app, ["--version"])
+    assert result.exit_code == 0
+    assert result.stdout == f"normeq {normeq.__version__}\n"
+    assert version("normeq") == normeq.__version__
+
+
+def test_help_describes_the_program_not_its_callback() -> None:
+    result = CliRunner().invoke(app, ["--help"])
+    assert "Denoise images in their own units" in result.stdout
+    assert "--version" in result.stdout
