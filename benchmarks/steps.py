@@ -22,8 +22,8 @@ import normeq
 from normeq._support.allocator import keep_freed
 from normeq._support.tables import write_csv
 from normeq.bench.networks import runner
-from normeq.nn import border
-from normeq.nn.fold import _bake
+from normeq.nn.fast import borders
+from normeq.nn.fast.folding import _bake
 
 OUT = DATA / "steps.csv"
 
@@ -53,7 +53,7 @@ def runs(network: str) -> dict[str, Callable[[], None]]:
     absorbed = timed["sorting and residuals absorbed by kernels"]
 
     def without_borders() -> None:
-        with mock.patch.object(border, "_SIDE_PER_CHANNEL", math.inf):
+        with mock.patch.object(borders, "_SIDE_PER_CHANNEL", math.inf):
             absorbed()
 
     return timed | {"sorting and residuals absorbed by kernels": without_borders}

@@ -4,10 +4,10 @@ import copy
 
 import pytest
 import torch
-from classic_networks import CASES, Case, Of, affine
+from helpers.classic_networks import CASES, Case, Of, affine
+from helpers.soundness import assert_sound
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from soundness import assert_sound
 from torch import nn
 
 import normeq

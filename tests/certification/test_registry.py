@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 import torch
-from soundness import assert_sound
+from helpers.soundness import assert_sound
 from support import EVERY_NETWORK, describe, tiny
 
 from normeq.certification import Status, certify

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from classic_networks import Of
-from soundness import assert_sound, measure
+from helpers.classic_networks import Of
+from helpers.soundness import assert_sound, measure
 from torch import Tensor, nn
 from torch.nn import functional
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 import torch
-from soundness import assert_sound, measure
-from strangers import Attentive, Conditioned, ResNet, UNet
+from helpers.foreign_networks import Attentive, Conditioned, ResNet, UNet
+from helpers.soundness import assert_sound, measure
 from support import tiny
 from torch import nn
 from torch.nn import functional as F

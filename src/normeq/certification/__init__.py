@@ -1,7 +1,7 @@
 """Proof of equivariance, or the operations that break it: kinds sent through a traced network."""
 
-from normeq.certification.api import certify
 from normeq.certification.certificate import Certificate, Status
+from normeq.certification.prover import certify
 from normeq.certification.shadow import Culprit
 
 __all__ = ["Certificate", "Culprit", "Status", "certify"]

@@ -12,8 +12,10 @@ import torch
 from torch import Tensor
 from torch.export.graph_signature import InputKind
 
+from normeq.certification.operation import Step, find_law, planes_like, shadows_in
+
 # Importing these modules registers the laws.
-from normeq.certification import linear, movement, pointwise, statistics
+from normeq.certification.rules import elementwise, linear, movement, normalization
 from normeq.certification.shadow import (
     ANY,
     Culprit,
@@ -26,9 +28,8 @@ from normeq.certification.shadow import (
     near,
     uniform,
 )
-from normeq.certification.step import Step, find_law, planes_like, shadows_in
 
-_REGISTERED = (linear, movement, pointwise, statistics)
+_REGISTERED = (linear, movement, elementwise, normalization)
 
 PROPERTIES: tuple[Property, ...] = ("scale", "shift")
 

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, fx, nn
 from torch.nn import functional as F
 
-from normeq.conversion.report import Change
+from normeq.conversion.changes import Change
 
 ADDITIONS = (operator.add, operator.iadd, torch.add, "add", "add_")
 SUBTRACTIONS = (operator.sub, operator.isub, torch.sub, "sub", "sub_")

@@ -19,13 +19,13 @@ from numpy.typing import ArrayLike, NDArray
 from torch import nn
 
 from normeq._support import memory
-from normeq.compilation import compiled
 from normeq.denoising.names import channels_of, is_blind, resolve
 from normeq.denoising.units import Floats, Statistics
 from normeq.errors import NormeqError, UsageError, reason
 from normeq.images.source import ImageSource
 from normeq.models import WrappedDenoiser, shipped
 from normeq.nn import Normalized, fold
+from normeq.nn.fast.compilation import compiled
 
 # Memory for the activations of one call of the network, at most.
 _BUDGET = 2**30

@@ -1,13 +1,13 @@
 """The layers: linear maps, nonlinearities and residuals that commute with gain and offset."""
 
-from normeq.nn.affine import AffineConv2d, AffineConvTranspose2d, AffineLinear, ZeroSumConv2d
-from normeq.nn.attention import EquivariantAttention, equivariant_attention
+from normeq.nn.affine_layers import AffineConv2d, AffineConvTranspose2d, AffineLinear, ZeroSumConv2d
+from normeq.nn.affine_residual import AffineResidual
+from normeq.nn.attention_layers import EquivariantAttention, equivariant_attention
 from normeq.nn.constraint import KernelSum, constrain, init_spread_
-from normeq.nn.fold import fold, fuse
-from normeq.nn.normalized import Normalized, normalized
+from normeq.nn.fast.folding import fold, fuse
 from normeq.nn.padding import copy_pad, pad_to_multiple
-from normeq.nn.residual import AffineResidual
 from normeq.nn.sort import SortPool
+from normeq.nn.wrapping import Normalized, normalized
 
 __all__ = [
     "AffineConv2d",

@@ -10,10 +10,10 @@ from accelerate import Accelerator
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from normeq.compilation import compiled
 from normeq.errors import UsageError
 from normeq.models import Network, Wrapped
 from normeq.nn import fuse
+from normeq.nn.fast.compilation import compiled
 from normeq.training.checkpoint import Checkpoint
 from normeq.training.data import Batch
 from normeq.training.initial import initial_network, new_network

@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from normeq.certification.demands import agree, alike, ignore_offset
-from normeq.certification.movement import COPY_PADDING, replicate
+from normeq.certification.operation import Step, law, span
+from normeq.certification.rules.demands import agree, alike, ignore_offset
+from normeq.certification.rules.movement import COPY_PADDING, replicate
 from normeq.certification.shadow import ANY, Shadow, clean, lift, near
-from normeq.certification.step import Step, law, span
 
 #: Applies a linear map with the given weights to a plane.
 Map = Callable[[Tensor, Tensor], Tensor]

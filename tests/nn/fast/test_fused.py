@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from normeq.nn import SortPool, copy_pad
-from normeq.nn.fused import add_scaled, add_scaled_pad, give_means, sort_pad, take_means
+from normeq.nn.fast.fused import add_scaled, add_scaled_pad, give_means, sort_pad, take_means
 from normeq.nn.padding import _pad
 
 modes = st.sampled_from(["reflect", "replicate", "circular"])

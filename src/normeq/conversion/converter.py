@@ -9,12 +9,12 @@ import torch
 from torch import Tensor, nn
 
 from normeq.certification import Certificate, Status
-from normeq.certification.api import Example, arguments, certify, refuse_unfit, send
-from normeq.conversion.affine import make_affine
+from normeq.certification.prover import Example, arguments, certify, refuse_unfit, send
+from normeq.conversion.affine_form import make_affine
+from normeq.conversion.changes import Report
 from normeq.conversion.editor import Editor
-from normeq.conversion.homogeneous import make_homogeneous
-from normeq.conversion.report import Report
-from normeq.conversion.residual import OnDifferences, refuse_misfit
+from normeq.conversion.residual_form import OnDifferences, refuse_misfit
+from normeq.conversion.scale_form import make_homogeneous
 from normeq.errors import UsageError
 from normeq.models.network import equivariance_of
 from normeq.models.vocabulary import Variant

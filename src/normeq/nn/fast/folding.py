@@ -13,11 +13,11 @@ from torch import Tensor, fx, nn
 from torch.nn import functional as F
 from torch.nn.utils import parametrize
 
-from normeq.nn.border import keep_borders
+from normeq.nn.affine_residual import AffineResidual
 from normeq.nn.constraint import conv_padding
-from normeq.nn.fused import add_scaled_pad, give_means, sort_pad, take_means
+from normeq.nn.fast.borders import keep_borders
+from normeq.nn.fast.fused import add_scaled_pad, give_means, sort_pad, take_means
 from normeq.nn.padding import COPY_MODES, CopyMode
-from normeq.nn.residual import AffineResidual
 from normeq.nn.sort import SortPool
 
 _LINEAR = nn.Conv2d, nn.ConvTranspose2d, nn.Linear
@@ -68,7 +68,7 @@ def fuse(net: ModuleT) -> ModuleT:
 
     It shares its parameters with `net`, where gradients arrive: optimise and save those. Sort
     pooling between two convolutions becomes an absolute value of half the channels, fused with
-    padding (see `normeq.nn.fused`); the weight that an affine residual gives to a convolution
+    padding (see `normeq.nn.fast.fused`); the weight that an affine residual gives to a convolution
     moves into its kernel; ReLU after a convolution works in place.
 
     Parameters

@@ -9,11 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from normeq.certification.demands import agree, alike, ignore_gain, ignore_offset
-from normeq.certification.linear import WEIGHTED, dynamic
-from normeq.certification.pointwise import RATIOS
+from normeq.certification.operation import Step, law, planes_like, span
+from normeq.certification.rules.demands import agree, alike, ignore_gain, ignore_offset
+from normeq.certification.rules.elementwise import RATIOS
+from normeq.certification.rules.linear import WEIGHTED, dynamic
 from normeq.certification.shadow import ANY, Shadow, Weights, clean, lift
-from normeq.certification.step import Step, law, planes_like, span
 
 NO_EPSILON = "no epsilon (0/0 = 0 instead), and its input's spread multiplied back at the end"
 FOLD = "fold it into the convolution before it, then constrain that (normeq.convert does both)"

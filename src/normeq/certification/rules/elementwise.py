@@ -10,10 +10,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from normeq.certification.demands import SORT, agree, alike, ignore_gain, ignore_offset, merge
-from normeq.certification.linear import NO_BIAS, WEIGHTED
+from normeq.certification.operation import Step, law, planes_like, shadows_in
+from normeq.certification.rules.demands import SORT, agree, alike, ignore_gain, ignore_offset, merge
+from normeq.certification.rules.linear import NO_BIAS, WEIGHTED
 from normeq.certification.shadow import ANY, Shadow, Weights, lift, near
-from normeq.certification.step import Step, law, planes_like, shadows_in
 
 AFFINE_RESIDUAL = "an affine combination (normeq.nn.AffineResidual)"
 ONE_DEGREE = "bring both to one degree before"

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from normeq.errors import UsageError
-from normeq.nn.affine import AffineLinear
+from normeq.nn.affine_layers import AffineLinear
 from normeq.nn.constraint import constrain
 
 

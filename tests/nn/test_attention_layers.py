@@ -6,7 +6,7 @@ import torch
 from normeq.certification import Status, certify
 from normeq.errors import UsageError
 from normeq.nn import EquivariantAttention, equivariant_attention
-from normeq.nn.attention import ratios
+from normeq.nn.attention_layers import ratios
 
 
 def test_gain_and_offset_pass_through(dtype: torch.dtype) -> None:

@@ -12,7 +12,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.conv import _ConvNd
 
 from normeq.certification.propagation import Run
-from normeq.conversion.attention import equivariant_from
+from normeq.conversion.attention_twins import equivariant_from
 from normeq.conversion.batch_norm import LINEAR, fold_batch_norms, is_plain
 from normeq.conversion.editor import (
     ADDITIONS,
@@ -29,7 +29,7 @@ from normeq.conversion.editor import (
     Part,
     name_of,
 )
-from normeq.conversion.homogeneous import drop_bias
+from normeq.conversion.scale_form import drop_bias
 from normeq.nn import (
     AffineConv2d,
     AffineConvTranspose2d,

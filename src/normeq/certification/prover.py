@@ -13,10 +13,10 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from normeq.certification.certificate import Certificate, Status
 from normeq.certification.measurement import TOLERATED, measure, otherwise
+from normeq.certification.operation import span
 from normeq.certification.propagation import PROPERTIES, Run, culprits_of, run
 from normeq.certification.shadow import ANY, Culprit, Shadow, near, uniform
-from normeq.certification.step import span
-from normeq.certification.trace import Untraceable, trace
+from normeq.certification.tracing import Untraceable, trace
 from normeq.errors import UsageError
 
 Example = Tensor | Sequence[Any]

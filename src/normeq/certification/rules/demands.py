@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from normeq.certification.operation import Step, planes_like, span
 from normeq.certification.shadow import ANY, Shadow, near, tolerance
-from normeq.certification.step import Step, planes_like, span
 
 #: The mend for nonlinearities on features that follow the offset.
 SORT = (

@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 import torch
-from strangers import ResNet, UNet
+from helpers.foreign_networks import ResNet, UNet
 from support import EVERY_NETWORK, describe, tiny
 from torch import Tensor, nn
 
 from normeq import assert_equivariant, convert, fold
-from normeq.nn import AffineConv2d, AffineResidual, SortPool, border, constrain, fuse
+from normeq.nn import AffineConv2d, AffineResidual, SortPool, constrain, fuse
+from normeq.nn.fast import borders
 from normeq.nn.padding import copy_borders_
 
 every_network = pytest.mark.parametrize("options", EVERY_NETWORK, ids=describe)
@@ -243,7 +244,7 @@ def test_large_features_keep_their_border(
     net = tiny(name, variant="norm-equiv", **options).double()
     folded = fold(net)
     taken: set[bool] = set()
-    padded = border.sort_pad
+    padded = borders.sort_pad
 
     def watched(*args: Any) -> Tensor:
         taken.add(False)
@@ -253,8 +254,8 @@ def test_large_features_keep_their_border(
         taken.add(True)
         copy_borders_(x, pads, mode)
 
-    monkeypatch.setattr(border, "sort_pad", watched)
-    monkeypatch.setattr(border, "copy_borders_", kept)
+    monkeypatch.setattr(borders, "sort_pad", watched)
+    monkeypatch.setattr(borders, "copy_borders_", kept)
     for size, way in (((8, 8), False), ((97, 113), True)):
         taken.clear()
         x = torch.rand(2, 1, *size, dtype=torch.float64)

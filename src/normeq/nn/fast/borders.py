@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, fx, nn
 from torch.nn import functional as F
 
-from normeq.nn.fused import sort_in_place_, sort_pad
+from normeq.nn.fast.fused import sort_in_place_, sort_pad
 from normeq.nn.padding import CopyMode, copy_borders_
 
 # The border of a feature costs as many multiplications a channel as any other pixel, padding as

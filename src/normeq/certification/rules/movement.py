@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from normeq.certification.demands import alike, ignore_gain, ignore_offset
+from normeq.certification.operation import Step, law, shadows_in
+from normeq.certification.rules.demands import alike, ignore_gain, ignore_offset
 from normeq.certification.shadow import ANY, Shadow, debts, lift, near
-from normeq.certification.step import Step, law, shadows_in
 
 FLOATING = "stay in floating point"
 COPY_PADDING = "padding that copies values (padding_mode='reflect', 'replicate' or 'circular')"

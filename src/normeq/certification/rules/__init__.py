@@ -1,0 +1,1 @@
+"""The laws of operations, by what they treat; importing this package registers them."""

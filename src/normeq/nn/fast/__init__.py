@@ -1,0 +1,1 @@
+"""The same functions in less time: folding, fused layers and compilation."""
