@@ -29,11 +29,18 @@ EVERY_NETWORK: list[dict[str, Any]] = [
     for variant in variants("unet")
     if variant != "norm-equiv"
 ]
+#: The same denoisers, told everything about the noise, or nothing.
+EVERY_TOLD_NETWORK: list[dict[str, Any]] = [
+    {"name": name, "variant": variant, "takes_sigma": "optional", "takes_correlation": True}
+    for name in DENOISERS
+    for variant in variants(name)
+]
 
 
 def describe(options: dict[str, Any]) -> str:
     """Name a parametrized network."""
     blind = {True: "-blind", False: "-sigma", None: ""}[options.get("blind")]
+    blind += "-maps" * options.get("takes_correlation", False)
     return f"{options['name']}-{options['variant']}{blind}{'-sort' * options.get('sort', False)}"
 
 

@@ -136,7 +136,10 @@ def test_a_wrapped_network_sees_the_whole_image() -> None:
     [
         (lambda: create("resnet"), "'resnet' is unknown: use one of drunet, fdncnn"),
         (lambda: create("unet", "equiv"), "'equiv' is unknown"),
-        (lambda: create("unet", depth=3), "unet has no option 'depth': it has blind, channels"),
+        (
+            lambda: create("unet", depth=3),
+            "unet has no option 'depth': it has takes_sigma, takes_corr",
+        ),
         (lambda: create("vgg8b", "norm-equiv-residual"), "no image to add to"),
         (lambda: create("vgg8b", image_size=8), "at least 16 pixels"),
         (lambda: tiny("unet")(torch.rand(1, 1, 8, 8), 0.1), "is blind"),

@@ -10,6 +10,7 @@ from normeq.training.recipe import Network
 
 VARIANTS = ("scale-equiv", "norm-equiv", "norm-equiv-residual", "norm-equiv-wrapped")
 SIZE = {"widths": (4, 6), "blocks": 1}
+DEEPER = {"widths": (4, 6), "blocks": 2}
 
 
 def described(variant: str, **fields) -> Network:
@@ -30,6 +31,39 @@ def test_a_non_blind_network_begins_as_the_blind_one_it_starts_from(tmp_path, va
     assert first.grad[:, -1].abs().max() > 0
 
 
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("before", ["never", "always", "optional"])
+def test_a_network_with_all_maps_begins_as_one_with_fewer(tmp_path, variant, before):
+    path = tmp_path / "fewer.safetensors"
+    fewer = initial_network(described(variant, takes_sigma=before))
+    normeq.save(fewer, path, {})
+    maps = {"takes_sigma": "optional", "takes_correlation": True}
+    told = initial_network(described(variant, **maps, init=str(path)))
+    image, sigma = torch.rand(2, 1, 16, 16), torch.rand(2, 1, 16, 16)
+    correlation = sigma * torch.rand(2, 2, 16, 16).add(1)
+    expected = fewer(image) if before == "never" else fewer(image, sigma)
+    torch.testing.assert_close(told(image, sigma, correlation), expected)
+    told(image, sigma, correlation).square().sum().backward()
+    [first] = [p for name, p in told.named_parameters() if "head" in name and p.ndim == 4]
+    assert all(first.grad[:, -index].abs().max() > 0 for index in (1, 2, 3))
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("widths", [(4, 6), (8, 8)])
+def test_a_deeper_network_begins_as_the_shallower_one_it_starts_from(tmp_path, variant, widths):
+    path = tmp_path / "shallow.safetensors"
+    shallow = initial_network(described(variant))
+    normeq.save(shallow, path, {})
+    size = {"widths": widths, "blocks": 3}
+    deep = initial_network(Network(architecture="unet", variant=variant, size=size, init=str(path)))
+    image = torch.rand(2, 1, 16, 16)
+    output = deep(image)
+    torch.testing.assert_close(output, shallow(image), atol=1e-5, rtol=1e-5)
+    output.square().sum().backward()
+    learning = [p for name, p in deep.named_parameters() if "body.2." in name and p.grad.any()]
+    assert learning
+
+
 def test_the_same_network_starts_where_the_other_ended(tmp_path):
     path = tmp_path / "net.safetensors"
     net = initial_network(described("norm-equiv"))
@@ -46,7 +80,7 @@ def test_a_wider_network_begins_as_the_narrower_one_it_starts_from(tmp_path, var
     narrow = initial_network(described(variant))
     normeq.save(narrow, path, {})
     fields = {"size": {"widths": (6, 10), "blocks": 1}, "blind": blind}
-    wide = initial_network(described(variant, init=str(path)).model_copy(update=fields))
+    wide = initial_network(Network(architecture="unet", variant=variant, init=str(path), **fields))
     image = torch.rand(2, 1, 16, 16)
     output = wide(image) if blind else wide(image, 0.3)
     torch.testing.assert_close(output, narrow(image), atol=1e-5, rtol=1e-5)
@@ -59,15 +93,17 @@ def test_a_wider_network_begins_as_the_narrower_one_it_starts_from(tmp_path, var
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
-        ({"size": {"widths": (4, 6), "blocks": 2}}, "holds another network .* blocks=1"),
-        ({"size": {**SIZE, "sort": True}}, "holds another network .* sort=False"),
-        ({"size": {"widths": (4, 4), "blocks": 1}}, "does not fit"),
-        ({"size": {"widths": (2, 8), "blocks": 1}}, "does not fit"),
+        ({"size": {"widths": (4, 6), "blocks": 1}}, "as deep or shallower"),
+        ({"size": {"widths": (4, 6, 8), "blocks": 2}}, "holds another network .* scales=2"),
+        ({"size": {**DEEPER, "sort": True}}, "holds another network .* sort=False"),
+        ({"size": {"widths": (4, 4), "blocks": 2}}, "does not fit"),
+        ({"size": {"widths": (2, 8), "blocks": 2}}, "does not fit"),
     ],
 )
 def test_weights_of_another_network_are_refused(tmp_path, fields, sentence):
     path = tmp_path / "net.safetensors"
-    normeq.save(initial_network(described("norm-equiv-residual")), path, {})
-    wanted = described("norm-equiv-residual", init=str(path)).model_copy(update=fields)
+    common = {"architecture": "unet", "variant": "norm-equiv-residual"}
+    normeq.save(initial_network(Network(**common, size=DEEPER)), path, {})
+    wanted = Network(**common, **fields, init=str(path))
     with pytest.raises(WeightsError, match=sentence):
         initial_network(wanted)

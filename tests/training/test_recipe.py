@@ -34,7 +34,8 @@ def test_the_papers_recipes_hold_its_table(architecture, variant, blind):
     assert recipe.data.noise == "gaussian"
     assert recipe.data.sigma_range == ((25, 25) if blind else (1, 50))
     network = recipe.network
-    assert (network.architecture, network.variant, network.blind) == (architecture, variant, blind)
+    assert (network.architecture, network.variant) == (architecture, variant)
+    assert network.takes_sigma == ("never" if blind else "always")
 
 
 @pytest.mark.parametrize("name", shipped_recipes())
@@ -56,9 +57,9 @@ def test_twins_differ_in_their_variant_alone():
 
 def test_the_two_default_models_are_one_network_with_and_without_a_noise_map():
     blind, told = (load_recipe(name).network for name in ("default", "default-sigma"))
-    assert blind.blind
-    assert not told.blind
-    assert told.model_dump(exclude={"blind", "init"}) == blind.model_dump(exclude={"blind", "init"})
+    assert (blind.takes_sigma, told.takes_sigma) == ("never", "always")
+    apart = {"takes_sigma", "init"}
+    assert told.model_dump(exclude=apart) == blind.model_dump(exclude=apart)
 
 
 @pytest.mark.parametrize(

@@ -115,7 +115,7 @@ def arguments(module: nn.Module, example: Example | None) -> list[Any]:
 
 
 def _made_up(module: nn.Module, like: Tensor) -> list[Any]:
-    """Make up arguments that a network takes: an image, and a noise level if it asks for one."""
+    """Make up arguments that a network takes: an image, and what it is told about the noise."""
     layers = (layer for layer in module.modules() if isinstance(layer, nn.Conv2d))
     first = next((layer.in_channels for layer in layers), None)
     declared = getattr(module, "channels", first)
@@ -127,10 +127,24 @@ def _made_up(module: nn.Module, like: Tensor) -> list[Any]:
     size = (side, side) if isinstance(side, int) else EXAMPLE_SIZE
     for channels in dict.fromkeys((declared, 1, 3)):
         image = like.new_zeros(1, channels, *size)
-        for args in ([image], [image, like.new_full((1,), 0.1)]):
+        for args in (
+            [image, *_noise_maps(module, image)],
+            [image],
+            [image, like.new_full((1,), 0.1)],
+        ):
             if _trouble(module, args) is None:
                 return args
     return [like.new_zeros(1, declared, *size)]
+
+
+def _noise_maps(module: nn.Module, image: Tensor) -> list[Tensor]:
+    """Make up the maps of a network that declares them, so that the proof covers them."""
+    if getattr(module, "takes_sigma", "never") == "never":
+        return []
+    maps = image.new_full((1, 3, *image.shape[-2:]), 0.1)
+    return (
+        [maps[:, :1], maps[:, 1:]] if getattr(module, "takes_correlation", False) else [maps[:, :1]]
+    )
 
 
 def _trouble(module: nn.Module, args: Sequence[Any]) -> Exception | None:

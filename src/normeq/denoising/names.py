@@ -41,14 +41,16 @@ def resolve(name: str) -> Callable[..., Any]:
 def is_blind(denoiser: Callable[..., Any]) -> bool | None:
     """Whether a denoiser takes the image alone; None if it takes sigma where there is one.
 
-    An attribute ``blind`` says so, or else the parameters do. Networks are given sigma only if they
-    need it: an optional second argument may be anything.
+    An attribute ``takes_sigma`` or ``blind`` says so, or else the parameters do. Networks without
+    one are given sigma only if they need it: an optional second argument may be anything.
 
     Examples
     --------
     >>> is_blind(lambda image: image), is_blind(lambda image, sigma: image)
     (True, False)
     """
+    if hasattr(denoiser, "takes_sigma"):
+        return {"never": True, "optional": None, "always": False}[denoiser.takes_sigma]
     if hasattr(denoiser, "blind"):
         return bool(denoiser.blind)
     network = denoiser if isinstance(denoiser, nn.Module) else None

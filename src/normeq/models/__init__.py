@@ -6,6 +6,7 @@ from normeq.models.fdncnn import FDnCNN
 from normeq.models.ffdnet import FFDNet
 from normeq.models.layouts import import_weights
 from normeq.models.network import Network, Wrapped
+from normeq.models.noise_maps import TAKES_SIGMA, TakesSigma
 from normeq.models.registry import create, names, variants
 from normeq.models.unet import UNet
 from normeq.models.vgg8b import VGG8b
@@ -13,12 +14,14 @@ from normeq.models.vocabulary import VARIANTS, Variant
 from normeq.models.weights import load, save, shipped
 
 __all__ = [
+    "TAKES_SIGMA",
     "VARIANTS",
     "DRUNet",
     "Denoiser",
     "FDnCNN",
     "FFDNet",
     "Network",
+    "TakesSigma",
     "UNet",
     "VGG8b",
     "Variant",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from normeq.models.noise_maps import TakesSigma
 from normeq.models.unet import UNet
 from normeq.models.vocabulary import Variant
 
@@ -13,7 +14,7 @@ class DRUNet(UNet):
 
     Parameters
     ----------
-    variant, blind, channels
+    variant, takes_sigma, takes_correlation, channels
         See `Denoiser`.
     widths
         Channels at each scale, the finest first.
@@ -34,11 +35,18 @@ class DRUNet(UNet):
         self,
         variant: Variant,
         *,
-        blind: bool = True,
+        takes_sigma: TakesSigma = "never",
+        takes_correlation: bool = False,
         channels: int = 1,
         widths: Sequence[int] = (64, 128, 256, 512),
         blocks: int = 4,
     ) -> None:
         super().__init__(
-            variant, blind=blind, channels=channels, widths=widths, blocks=blocks, unshuffle=1
+            variant,
+            takes_sigma=takes_sigma,
+            takes_correlation=takes_correlation,
+            channels=channels,
+            widths=widths,
+            blocks=blocks,
+            unshuffle=1,
         )

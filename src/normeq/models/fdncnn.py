@@ -6,6 +6,7 @@ from torch import Tensor, nn
 
 from normeq.errors import UsageError
 from normeq.models.denoiser import Denoiser
+from normeq.models.noise_maps import TakesSigma
 from normeq.models.reach import Step
 from normeq.models.vocabulary import Variant, Vocabulary
 
@@ -25,7 +26,7 @@ class FDnCNN(Denoiser):
 
     Parameters
     ----------
-    variant, blind, channels
+    variant, takes_sigma, takes_correlation, channels
         See `Denoiser`.
     width
         Channels of the hidden layers.
@@ -49,7 +50,8 @@ class FDnCNN(Denoiser):
         self,
         variant: Variant,
         *,
-        blind: bool = True,
+        takes_sigma: TakesSigma = "never",
+        takes_correlation: bool = False,
         channels: int = 1,
         width: int = 64,
         depth: int = 20,
@@ -60,7 +62,12 @@ class FDnCNN(Denoiser):
                 f"fdncnn with residual=True cannot be {variant}: use 'norm-equiv-residual' "
                 "without it."
             )
-        super().__init__(variant, blind=blind, channels=channels)
+        super().__init__(
+            variant,
+            takes_sigma=takes_sigma,
+            takes_correlation=takes_correlation,
+            channels=channels,
+        )
         self.residual = residual
         self.layers = conv_stack(self.words, channels, channels, width, depth, self.maps)
         self._set_geometry([Step("kernel", 1)] * depth)

@@ -8,6 +8,7 @@ from torch.nn import functional as F
 
 from normeq.models.denoiser import Denoiser
 from normeq.models.fdncnn import conv_stack
+from normeq.models.noise_maps import TakesSigma
 from normeq.models.reach import Step
 from normeq.models.vocabulary import Variant
 
@@ -17,7 +18,7 @@ class FFDNet(Denoiser):
 
     Parameters
     ----------
-    variant, blind, channels
+    variant, takes_sigma, takes_correlation, channels
         See `Denoiser`.
     width
         Channels of the hidden layers.
@@ -27,7 +28,7 @@ class FFDNet(Denoiser):
     Examples
     --------
     >>> import torch
-    >>> net = FFDNet("norm-equiv", blind=False, width=8, depth=4)
+    >>> net = FFDNet("norm-equiv", takes_sigma="always", width=8, depth=4)
     >>> net(torch.rand(1, 1, 17, 23), sigma=0.1).shape
     torch.Size([1, 1, 17, 23])
     """
@@ -38,12 +39,18 @@ class FFDNet(Denoiser):
         self,
         variant: Variant,
         *,
-        blind: bool = True,
+        takes_sigma: TakesSigma = "never",
+        takes_correlation: bool = False,
         channels: int = 1,
         width: int = 64,
         depth: int = 15,
     ) -> None:
-        super().__init__(variant, blind=blind, channels=channels)
+        super().__init__(
+            variant,
+            takes_sigma=takes_sigma,
+            takes_correlation=takes_correlation,
+            channels=channels,
+        )
         self.layers = conv_stack(self.words, 4 * channels, 4 * channels, width, depth, self.maps)
         self._set_geometry([Step("down", 2), *[Step("kernel", 1)] * depth, Step("up", 2)])
 

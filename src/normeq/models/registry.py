@@ -12,6 +12,7 @@ from normeq.models.drunet import DRUNet
 from normeq.models.fdncnn import FDnCNN
 from normeq.models.ffdnet import FFDNet
 from normeq.models.network import Network, Wrapped
+from normeq.models.noise_maps import takes_sigma_of
 from normeq.models.unet import UNet
 from normeq.models.vgg8b import VGG8b
 from normeq.models.vocabulary import VARIANTS, Variant
@@ -55,7 +56,9 @@ def create(name: str, variant: Variant = "norm-equiv", **options: Any) -> Networ
         ``"ordinary"``, ``"scale-equiv"``, ``"norm-equiv"`` (the paper's affine form),
         ``"norm-equiv-residual"`` (``y + g(Dy)``) or ``"norm-equiv-wrapped"``.
     **options
-        Arguments of the network: ``blind`` and ``channels`` for denoisers, and sizes.
+        Arguments of the network: for denoisers ``channels``, ``takes_sigma`` ("never",
+        "optional" or "always"; ``blind=True`` and ``blind=False`` are short for the first and
+        the last) and ``takes_correlation``; and sizes.
 
     Examples
     --------
@@ -69,9 +72,13 @@ def create(name: str, variant: Variant = "norm-equiv", **options: Any) -> Networ
     if variant not in VARIANTS:
         raise UsageError(f"variant {variant!r} is unknown: use one of {', '.join(VARIANTS)}.")
     arguments = inspect.signature(architecture)
-    unknown = [option for option in options if option not in arguments.parameters]
+    known = [parameter for parameter in arguments.parameters if parameter != "variant"]
+    if "takes_sigma" in known and "blind" in options:
+        if "takes_sigma" in options:
+            raise UsageError("blind and takes_sigma say the same: give one of them.")
+        options["takes_sigma"] = takes_sigma_of(options.pop("blind"))
+    unknown = [option for option in options if option not in known]
     if unknown:
-        known = [parameter for parameter in arguments.parameters if parameter != "variant"]
         raise UsageError(f"{name} has no option {unknown[0]!r}: it has {', '.join(known)}.")
     config = arguments.bind(variant, **options)
     config.apply_defaults()

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from normeq.models.denoiser import Denoiser
 from normeq.models.ffdnet import fold_image
+from normeq.models.noise_maps import TakesSigma
 from normeq.models.reach import Step
 from normeq.models.vocabulary import Variant, Vocabulary
+from normeq.nn import AffineResidual
 
 
 class ResidualBlock(nn.Module):
@@ -28,13 +31,22 @@ class ResidualBlock(nn.Module):
         out: Tensor = self.residual(x, self.branch(x))
         return out
 
+    @torch.no_grad()
+    def start_as_identity(self) -> None:
+        """Make the block return its input until it is trained."""
+        if isinstance(self.residual, AffineResidual):
+            self.residual.t.zero_()  # kernels that sum to one cannot be zero
+            return
+        for parameter in self.branch[-1].parameters():
+            parameter.zero_()
+
 
 class UNet(Denoiser):
     """A U-Net of residual blocks on the pixel-unshuffled image.
 
     Parameters
     ----------
-    variant, blind, channels
+    variant, takes_sigma, takes_correlation, channels
         See `Denoiser`.
     widths
         Channels at each scale, the finest first.
@@ -60,14 +72,21 @@ class UNet(Denoiser):
         self,
         variant: Variant,
         *,
-        blind: bool = True,
+        takes_sigma: TakesSigma = "never",
+        takes_correlation: bool = False,
         channels: int = 1,
         widths: Sequence[int] = (32, 64, 128),
         blocks: int = 2,
         unshuffle: int = 2,
         sort: bool = False,
     ) -> None:
-        super().__init__(variant, blind=blind, channels=channels, sort=sort)
+        super().__init__(
+            variant,
+            takes_sigma=takes_sigma,
+            takes_correlation=takes_correlation,
+            channels=channels,
+            sort=sort,
+        )
         words = self.words
         gains = words.branch_gains(blocks * (2 * len(widths) - 1))
         folded = channels * unshuffle**2

@@ -25,7 +25,7 @@ class Normalized(nn.Module):
     Parameters
     ----------
     f
-        A network or any callable ``f(y)`` or ``f(y, sigma)``.
+        A network or any callable ``f(y)``, ``f(y, sigma)`` or ``f(y, sigma, correlation)``.
     mode
         ``"min-max"``: the sample fills [a, b]. ``"mean-std"``: it gets mean `a` and standard
         deviation ``b - a``.
@@ -58,16 +58,23 @@ class Normalized(nn.Module):
         self.a = a
         self.b = b
 
-    def forward(self, y: Tensor, sigma: float | Tensor | None = None) -> Tensor:
-        """Apply to samples of shape ``(N, ...)``, with sigma in the units of `y`."""
+    def forward(
+        self,
+        y: Tensor,
+        sigma: float | Tensor | None = None,
+        correlation: Tensor | None = None,
+    ) -> Tensor:
+        """Apply to samples of shape ``(N, ...)``; sigma and correlation in the units of `y`."""
         center, spread = sample_statistics(y, self.mode)
         gain = (self.b - self.a) / torch.where(spread == 0, math.inf, spread)
         normal = (y - _like(center, y)) * _like(gain, y) + self.a
-        if sigma is None:
-            out = self.inner(normal)
-        else:
-            sigma = torch.as_tensor(sigma, dtype=y.dtype, device=y.device)
-            out = self.inner(normal, sigma * (_like(gain, sigma) if sigma.ndim > 1 else gain))
+
+        def scaled(level: float | Tensor) -> Tensor:
+            level = torch.as_tensor(level, dtype=y.dtype, device=y.device)
+            return level * (_like(gain, level) if level.ndim > 1 else gain)
+
+        levels = [scaled(level) for level in (sigma, correlation) if level is not None]
+        out = self.inner(normal, *levels)
         # A spread of zero leaves only the center: the constant image, whatever f says.
         back = spread / (self.b - self.a)
         return (out - self.a) * _like(back, out) + _like(center, out)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -12,6 +13,7 @@ from torch.nn.utils import parametrize
 import normeq
 from normeq import models
 from normeq.errors import NormeqError, UsageError, WeightsError, reason
+from normeq.models.unet import ResidualBlock
 from normeq.training.recipe import Network
 
 
@@ -21,7 +23,8 @@ def new_network(recipe: Network) -> models.Network | models.Wrapped:
         return normeq.create(
             recipe.architecture,
             variant=recipe.variant,
-            blind=recipe.blind,
+            takes_sigma=recipe.takes_sigma,
+            takes_correlation=recipe.takes_correlation,
             channels=recipe.channels,
             **recipe.size,
         )
@@ -37,8 +40,8 @@ def new_network(recipe: Network) -> models.Network | models.Wrapped:
 def initial_network(recipe: Network) -> models.Network | models.Wrapped:
     """Create the network of a recipe, with the weights of `recipe.init` where it names some.
 
-    The other network may be narrower, or lack the noise map: the new one then begins by computing
-    what the other one does. Its card says where it comes from.
+    The other network may be narrower, have fewer residual blocks, or take fewer noise maps: the
+    new one then begins by computing what the other one does. Its card says where it comes from.
     """
     network = new_network(recipe)
     if recipe.init is not None:
@@ -60,13 +63,17 @@ def _take_over(
             f"'{name}' holds another network than the recipe's: {', '.join(differences)}."
         )
     mine, given = network.state_dict(), other.state_dict()
-    if all(mine[key].shape == given[key].shape for key in mine):
+    if {k: t.shape for k, t in mine.items()} == {k: t.shape for k, t in given.items()}:
         network.load_state_dict(given)
         return
-    for path, layer in network.named_modules():
+    for path, layer, counterpart in _counterparts(network, other):
+        if counterpart is None:
+            assert isinstance(layer, ResidualBlock)
+            layer.start_as_identity()
+            continue
         for key in _own_tensors(layer):
-            values = getattr(other.get_submodule(path), key)
-            wider = _widened(values, getattr(layer, key), layer, f"{path}.{key}")
+            values = getattr(counterpart, key)
+            wider = _widened(values, getattr(layer, key), layer, f"{path}{key}")
             if parametrize.is_parametrized(layer, key):
                 setattr(layer, key, wider)  # finds the parameters behind these values
             else:
@@ -75,9 +82,37 @@ def _take_over(
 
 def _skeleton(network: models.Network | models.Wrapped) -> dict[str, Any]:
     """Return what two networks have in common if one can begin as the other."""
-    free = ("width", "widths", "blind")
+    free = ("width", "widths", "blocks", "takes_sigma", "takes_correlation")
     fixed = {key: value for key, value in network.config.items() if key not in free}
-    return {"architecture": network.architecture, **fixed}
+    depth = {"scales": len(network.config["widths"])} if "widths" in network.config else {}
+    return {"architecture": network.architecture, **fixed, **depth}
+
+
+def _counterparts(
+    layer: nn.Module, other: nn.Module, path: str = ""
+) -> Iterator[tuple[str, nn.Module, nn.Module | None]]:
+    """Yield every layer with the one it takes over; residual blocks that are new have none.
+
+    Blocks and other layers are each matched in their order, so that new blocks come last in
+    their scale.
+    """
+    yield path, layer, other
+    rest = list(other.children())
+    for name, child in layer.named_children():
+        is_block = isinstance(child, ResidualBlock)
+        found = next((each for each in rest if isinstance(each, ResidualBlock) == is_block), None)
+        if found is None:
+            if not is_block:
+                raise WeightsError(f"the other network has no layer '{path}{name}'.")
+            yield f"{path}{name}.", child, None
+            continue
+        rest.remove(found)
+        yield from _counterparts(child, found, f"{path}{name}.")
+    if rest:
+        raise WeightsError(
+            f"the other network has more layers in '{path.rstrip('.')}': a network starts from "
+            "one that is as deep or shallower."
+        )
 
 
 def _own_tensors(layer: nn.Module) -> list[str]:

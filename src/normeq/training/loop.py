@@ -255,7 +255,8 @@ class _Run:
             for index, batch in enumerate(noisy):
                 if index % self._accelerator.num_processes == self._accelerator.process_index:
                     batch = self._state.on_device(batch)
-                    output = network(batch.noisy, None if recipe.network.blind else batch.sigma)
+                    told = recipe.network.takes_sigma != "never"
+                    output = network(batch.noisy, batch.sigma if told else None)
                     measured[index] = psnr(output.cpu().numpy(), batch.clean.cpu().numpy())
         network.train()
         self._warn_of_silence(passing)

@@ -10,6 +10,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from normeq.errors import FileError, UsageError
+from normeq.models import TakesSigma, Variant
+from normeq.models.noise_maps import takes_sigma_of
 
 Positive = Annotated[float, Field(gt=0)]
 Count = Annotated[int, Field(ge=1)]
@@ -27,14 +29,22 @@ class Network(_Section):
     """The network to train: the arguments of `normeq.create`, and where its weights start."""
 
     architecture: str
-    variant: Literal[
-        "ordinary", "scale-equiv", "norm-equiv", "norm-equiv-residual", "norm-equiv-wrapped"
-    ]
-    blind: bool = True
+    variant: Variant
+    takes_sigma: TakesSigma = "never"
+    takes_correlation: bool = False
     channels: Literal[1, 3] = 1
     size: dict[str, bool | int | tuple[int, ...]] = {}
     #: A shipped name or a weights file to start from instead of random weights.
     init: str | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _blind(cls, table: Any) -> Any:
+        """Accept ``blind``, as `normeq.create` does."""
+        if not isinstance(table, dict) or not isinstance(table.get("blind"), bool):
+            return table
+        rest = {key: value for key, value in table.items() if key != "blind"}
+        return {"takes_sigma": takes_sigma_of(table["blind"]), **rest}
 
 
 class Data(_Section):

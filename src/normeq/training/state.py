@@ -18,6 +18,7 @@ from normeq.training.checkpoint import Checkpoint
 from normeq.training.data import Batch
 from normeq.training.initial import initial_network, new_network
 from normeq.training.muon import Muon, is_matrix
+from normeq.training.recipe import Network as NetworkRecipe
 from normeq.training.recipe import Optimization, Recipe
 from normeq.training.schedule import ema_decay, learning_rate
 
@@ -92,9 +93,8 @@ class State:
         for group in (group for each in self._optimizers for group in each.param_groups):
             group["lr"] = rate
         with self._accelerator.autocast():
-            output = self._parallel(
-                batch.noisy, None if self._recipe.network.blind else batch.sigma
-            )
+            told = self._recipe.network.takes_sigma != "never"
+            output = self._parallel(batch.noisy, batch.sigma if told else None)
         loss = reconstruction_loss(output.to(self._dtype), batch, settings)
         self._accelerator.backward(loss)
         limit = float("inf") if settings.clip is None else settings.clip
@@ -141,7 +141,8 @@ class State:
     def _restore(self, saved: Checkpoint) -> None:
         """Take over the state that a checkpoint holds."""
         recipe, before = self._recipe.model_dump(mode="json"), saved.values["recipe"]
-        held, wanted = ({**each["network"], "init": None} for each in (before, recipe))
+        held = {**NetworkRecipe(**before["network"]).model_dump(mode="json"), "init": None}
+        wanted = {**recipe["network"], "init": None}
         if held != wanted:
             raise UsageError(
                 f"the checkpoint holds the network {held}, and the recipe asks for {wanted}; "

@@ -41,7 +41,7 @@ def test_folded_networks_look_the_same(options: dict[str, Any]) -> None:
     assert isinstance(folded, type(net))
     assert not folded.training
     assert net.training
-    names = "architecture", "variant", "equivariance", "config", "card", "blind", "channels"
+    names = "architecture", "variant", "equivariance", "config", "card", "takes_sigma", "channels"
     for name in (*names, "stride", "receptive_field"):
         if hasattr(net, name):
             assert getattr(folded, name) == getattr(net, name)
