@@ -16,7 +16,7 @@ from pages import DATA, DOCS, fill, markdown
 
 from normeq._support.allocator import keep_freed
 from normeq._support.tables import read_csv, write_csv
-from normeq.folders import read_folder
+from normeq.images.folder import read_folder
 from normeq.training import load_recipe, train
 from normeq.training.data import Patches
 from normeq.training.log import read_table

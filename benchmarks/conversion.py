@@ -21,7 +21,7 @@ from tqdm import trange
 import normeq
 from normeq._support.tables import read_csv, write_csv
 from normeq.conversion.converter import TARGETS
-from normeq.folders import read_folder
+from normeq.images.folder import read_folder
 from normeq.training.data import Batch, Patches, noisy_images
 from normeq.training.recipe import Data, Validation
 

@@ -19,7 +19,7 @@ from tqdm import tqdm
 import normeq
 from normeq._support.tables import read_csv, write_csv
 from normeq.evaluation import Score, evaluate, image_denoiser, means
-from normeq.folders import Folder, read_folder
+from normeq.images.folder import Folder, read_folder
 from normeq.models import shipped
 
 SIGMAS = (15, 25, 50)

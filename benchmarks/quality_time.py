@@ -26,7 +26,7 @@ from tqdm import tqdm
 from normeq._support.tables import read_csv, save_figure, write_csv
 from normeq.classical import METHODS
 from normeq.evaluation import ImageDenoiser, evaluate, image_denoiser
-from normeq.folders import Folder, read_folder
+from normeq.images.folder import Folder, read_folder
 from normeq.models import shipped
 
 SIGMA = 25

@@ -20,7 +20,7 @@ from tqdm import tqdm
 
 from normeq._support.tables import read_csv, write_csv
 from normeq.evaluation import evaluate, image_denoiser
-from normeq.folders import read_folder
+from normeq.images.folder import read_folder
 from normeq.training import checkpoint, load_recipe, shipped_recipes, train
 
 SIGMAS = (5, 10, 15, 20, 25, 30, 40, 50, 60, 75, 100)

@@ -16,7 +16,7 @@ import normeq.images
 from normeq.cli import app
 from normeq.errors import UsageError
 from normeq.evaluation import evaluate, image_denoiser, means
-from normeq.folders import Folder
+from normeq.images.folder import Folder
 
 CAMERA = data.camera()[100:164, 200:264]
 FOLDER = Folder([CAMERA[None], CAMERA[None, ::-1]], ["one.png", "two.png"])

@@ -15,7 +15,7 @@ from normeq import noise
 from normeq.denoising.arrays import denoise
 from normeq.denoising.names import channels_of, is_blind, resolve
 from normeq.errors import UsageError
-from normeq.folders import Folder, to_unit
+from normeq.images.folder import Folder, to_unit
 from normeq.metrics import psnr, ssim
 
 #: Takes a noisy image (C, H, W) with black at 0 and white at 1, and its noise level; denoises it.
@@ -55,7 +55,7 @@ def evaluate(
     --------
     >>> import numpy as np
     >>> from normeq.evaluation import evaluate
-    >>> from normeq.folders import Folder
+    >>> from normeq.images.folder import Folder
     >>> folder = Folder([np.full((1, 64, 64), 127, np.uint8)], ["gray"])
     >>> [score] = evaluate(lambda noisy, sigma: noisy, folder, [25])
     >>> print(f"{score.psnr:.0f}")
@@ -66,7 +66,7 @@ def evaluate(
     denoiser
         See `ImageDenoiser`; `image_denoiser` makes one of a name.
     folder
-        Clean images, as `normeq.folders.read_folder` returns them.
+        Clean images, as `normeq.images.folder.read_folder` returns them.
     sigmas
         Noise levels on the scale where white is 255.
     kind

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tifffile
 from click.testing import Result
-from image_samples import sample
+from helpers.image_samples import sample
 from PIL import Image
 from support import tiny
 from typer.testing import CliRunner

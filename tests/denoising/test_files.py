@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import tifffile
 import zarr
-from image_samples import sample
+from helpers.image_samples import sample
 from numpy.typing import NDArray
 
 from normeq import images

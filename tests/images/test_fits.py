@@ -2,7 +2,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from image_samples import copy, inverted, sample
+from helpers.image_samples import copy, inverted, sample
 
 from normeq import images
 from normeq.errors import FileError, InputError

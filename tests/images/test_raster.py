@@ -4,7 +4,7 @@ from pathlib import Path
 import imageio.v3 as iio
 import numpy as np
 import pytest
-from image_samples import copy, inverted, sample
+from helpers.image_samples import copy, inverted, sample
 from PIL import Image, PngImagePlugin
 
 from normeq import images

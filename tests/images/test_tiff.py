@@ -4,7 +4,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tifffile
-from image_samples import copy, inverted, sample
+from helpers.image_samples import copy, inverted, sample
 
 from normeq import images
 from normeq.errors import FileError, InputError, UsageError

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tifffile
-from image_samples import copy, inverted, sample
+from helpers.image_samples import copy, inverted, sample
 
 from normeq.errors import InputError
 from normeq.images import open_image

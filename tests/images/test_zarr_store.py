@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import zarr
-from image_samples import bands_of, copy, inverted, sample
+from helpers.image_samples import bands_of, copy, inverted, sample
 
 from normeq import images
 from normeq.errors import InputError

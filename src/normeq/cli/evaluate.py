@@ -40,7 +40,7 @@ def evaluate(
     from normeq.errors import calling
     from normeq.evaluation import SMALLEST, image_denoiser, means
     from normeq.evaluation import evaluate as measure
-    from normeq.folders import read_folder
+    from normeq.images.folder import read_folder
 
     levels = _levels(sigma)
     denoiser, channels = image_denoiser(model)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from normeq import noise
-from normeq.folders import to_unit
+from normeq.images.folder import to_unit
 from normeq.training.recipe import Data, Validation
 
 # First words of the seeds of the two streams of randomness, so that they never meet.

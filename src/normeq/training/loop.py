@@ -16,7 +16,7 @@ from torch import Tensor
 import normeq
 from normeq._support.atomic import replacing
 from normeq.errors import NormeqError, UsageError, writing
-from normeq.folders import Folder, read_folder
+from normeq.images.folder import Folder, read_folder
 from normeq.metrics import psnr
 from normeq.training import checkpoint
 from normeq.training.data import Batch, Patches, noisy_images, prefetch

@@ -9,7 +9,7 @@ import tifffile
 from skimage import data
 
 from normeq.errors import FileError, InputError
-from normeq.folders import read_folder, to_unit
+from normeq.images.folder import read_folder, to_unit
 
 
 @pytest.fixture

@@ -199,7 +199,7 @@ def to_unit(image: NDArray[Any]) -> NDArray[np.float32]:
     Examples
     --------
     >>> import numpy as np
-    >>> from normeq.folders import to_unit
+    >>> from normeq.images.folder import to_unit
     >>> to_unit(np.array([0, 65535], np.uint16))
     array([0., 1.], dtype=float32)
     """
