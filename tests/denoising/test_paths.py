@@ -76,5 +76,19 @@ def test_a_part_of_a_zarr_needs_a_place(tmp_path: Path) -> None:
     assert output_paths([tmp_path / "a.zarr/raw"], tmp_path) == [tmp_path / "raw.zarr"]
 
 
+@pytest.mark.parametrize("name", ["r.zarr", "plain"])
+def test_a_finished_zarr_counts_as_a_file(tmp_path: Path, name: str) -> None:
+    result = tmp_path / name
+    zarr.create_array(result, data=np.zeros((4, 4)))
+    zarr.create_array(tmp_path / "a.zarr", data=np.zeros((4, 4)))
+    assert output_paths([tmp_path / "a.zarr"], result) == [result]
+    with pytest.raises(UsageError, match="would be replaced"):
+        output_paths([result], result)
+    with pytest.raises(UsageError, match=r"for several images a folder|inside a Zarr"):
+        output_paths([tmp_path / "a.zarr", tmp_path / "b.zarr"], result)
+    with pytest.raises(UsageError, match="inside a Zarr"):
+        output_paths([tmp_path / "a.zarr"], result / "new")
+
+
 def test_previews_have_names_of_their_own() -> None:
     assert preview_path(Path("a.denoised.ome.tif")) == Path("a.denoised.preview.png")

@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from normeq.denoising.bands import NanPolicy, Run, progress_bar
 from normeq.denoising.denoiser import default_model, engine_for
 from normeq.errors import InputError, UsageError
-from normeq.images.source import Band, IndexedSource, Pixels, checked_dtype, default_axes
+from normeq.images.axes import default_axes
+from normeq.images.source import Band, IndexedSource, Pixels, checked_dtype
 
 
 def denoise(

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from normeq.errors import FileError, UsageError
-from normeq.images import FORMATS, format_of
+from normeq.images import extension_of, format_of, is_store, result_extension
 
 _MARK = ".denoised"
 _PREVIEW = ".preview.png"
@@ -24,10 +24,10 @@ def expand(inputs: Iterable[str | Path]) -> list[Path]:
     for entry in inputs:
         path = Path(entry)
         # Unlike the methods of Path, these do not raise where permission is missing.
-        if os.path.exists(path) and (not os.path.isdir(path) or format_of(path) == "zarr"):
+        if os.path.exists(path) and not _is_folder(path):
             found[path] = None
             continue
-        if os.path.isdir(path):
+        if _is_folder(path):
             images = _images_in(path)
             if not images:
                 raise FileError(f"{path}: the folder holds no image of a known kind.")
@@ -55,7 +55,12 @@ def _is_input(path: Path) -> bool:
 
 
 def _inside_zarr(path: Path) -> bool:
-    return any(format_of(parent) == "zarr" for parent in path.parents)
+    return any(is_store(parent) for parent in path.parents)
+
+
+def _is_folder(path: Path) -> bool:
+    """Tell a folder that may hold images from one that is an image, such as a Zarr."""
+    return os.path.isdir(path) and not is_store(path)
 
 
 def output_paths(inputs: Sequence[Path], output: Path | None) -> list[Path]:
@@ -78,9 +83,9 @@ def output_paths(inputs: Sequence[Path], output: Path | None) -> list[Path]:
     """
     if output is None:
         targets = [beside(path) for path in inputs]
-    elif len(inputs) == 1 and not output.is_dir() and format_of(output) is not None:
+    elif len(inputs) == 1 and not _is_folder(output) and format_of(output) is not None:
         targets = [_same_format(inputs[0], output)]
-    elif output.suffix and not output.is_dir():
+    elif output.suffix and not _is_folder(output):
         wanted = "of a known kind" if len(inputs) == 1 else "for several images a folder"
         raise UsageError(f"--output {output}: must be {wanted}.")
     else:
@@ -93,6 +98,8 @@ def output_paths(inputs: Sequence[Path], output: Path | None) -> list[Path]:
             raise UsageError(
                 f"{path} would be replaced by its denoised copy: choose another place."
             )
+        if _inside_zarr(target):
+            raise UsageError(f"--output {output}: is inside a Zarr; choose a place outside of it.")
     return targets
 
 
@@ -111,21 +118,11 @@ def preview_path(target: Path) -> Path:
 
 def _named(path: Path) -> tuple[str, str]:
     """Split a name into stem and the extension of its result, ``.ome`` being a part of it."""
-    format = format_of(path)
-    extension = path.suffix if path.suffix.lower() in FORMATS.get(format or "", ()) else ""
-    stem = path.name.removesuffix(extension)
-    if format == "jpeg":
-        return stem, ".png"
-    if format == "zarr" and not extension:
-        return stem, ".zarr"
-    if stem.lower().endswith(".ome"):
-        return stem[:-4], stem[-4:] + extension
-    return stem, extension
+    return path.name.removesuffix(extension_of(path)), result_extension(path)
 
 
 def _same_format(path: Path, output: Path) -> Path:
-    given, wanted = format_of(path), format_of(output)
-    if ("png" if given == "jpeg" else given) != wanted and given is not None:
-        extension = _named(path)[1]
+    extension = result_extension(path)
+    if extension and format_of(Path(f"result{extension}")) != format_of(output):
         raise UsageError(f"--output {output}: the result has the format of {path}: {extension}.")
     return output

@@ -1,6 +1,6 @@
-"""Image files: one interface over TIFF, PNG, JPEG, NPY, Zarr and FITS.
+"""Image files: one interface over every format.
 
-`open_image` reads the header alone; pixels come and go in bands of rows. `read` gives the whole
+`open_image` reads the header alone; pixels come and go in bands of rows. `read` returns the whole
 array.
 """
 
@@ -14,32 +14,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from normeq._support import memory
+from normeq._support.atomic import replacing
 from normeq.errors import FileError, InputError, UsageError, reading
-from normeq.images.source import Band, ImageFile, is_zarr
+from normeq.images.formats import (
+    FORMATS,
+    Format,
+    extension_of,
+    format_of,
+    is_store,
+    result_extension,
+)
+from normeq.images.source import Band, ImageFile
 
-__all__ = ["FORMATS", "MAX_PIXELS", "Band", "ImageFile", "format_of", "open_image", "read", "write"]
+__all__ = [
+    "FORMATS",
+    "MAX_PIXELS",
+    "Band",
+    "Format",
+    "ImageFile",
+    "extension_of",
+    "format_of",
+    "is_store",
+    "open_image",
+    "read",
+    "result_extension",
+    "write",
+]
 
-# Extensions of each format.
-FORMATS = {
-    "tiff": (".tif", ".tiff", ".btf", ".tf8"),
-    "png": (".png",),
-    "jpeg": (".jpg", ".jpeg"),
-    "npy": (".npy",),
-    "zarr": (".zarr",),
-    "fits": (".fits", ".fit", ".fts"),
-}
 MAX_PIXELS = 10**11
-
-
-def format_of(path: Path) -> str | None:
-    """Return the name of the format that a path's extension, or folder, stands for.
-
-    >>> format_of(Path("cells.ome.tif"))
-    'tiff'
-    """
-    suffix = path.suffix.lower()
-    known = next((name for name, suffixes in FORMATS.items() if suffix in suffixes), None)
-    return "zarr" if known is None and os.path.isdir(path) and is_zarr(path) else known
 
 
 def open_image(
@@ -59,42 +61,20 @@ def open_image(
         An image of more is refused.
     """
     path = Path(path)
-    format = format_of(path)
     if not os.path.exists(path):
-        raise FileError(f"{path}: there is no such file, or none that may be read.")
+        raise FileError(f"{path}: there is no such file, or it may not be read.")
+    format = format_of(path)
     if format is None:
-        known = " ".join(suffix for suffixes in FORMATS.values() for suffix in suffixes)
-        raise FileError(f"{path}: has no known extension; known are {known}.")
-    with reading(path, format):
-        source: ImageFile = _opener(format)(path, axes)
+        known = " ".join(extension for format in FORMATS for extension in format.extensions)
+        raise FileError(f"{path}: the extension is not known; known are {known}.")
+    with reading(path, format.name):
+        source = format.open(path, axes)
     try:
         _check_size(source, max_pixels)
     except InputError:
         source.close()
         raise
     return source
-
-
-def _opener(format: str) -> Any:
-    if format == "tiff":
-        from normeq.images.tiff import TiffSource
-
-        return TiffSource
-    if format == "npy":
-        from normeq.images.npy import NpySource
-
-        return NpySource
-    if format == "zarr":
-        from normeq.images.zarr_store import ZarrSource
-
-        return ZarrSource
-    if format == "fits":
-        from normeq.images.fits import FitsSource
-
-        return FitsSource
-    from normeq.images import raster
-
-    return raster.PngSource if format == "png" else raster.JpegSource
 
 
 def _check_size(source: ImageFile, max_pixels: int) -> None:
@@ -135,26 +115,10 @@ def write(path: str | os.PathLike[str], image: NDArray[Any]) -> None:
     image
         For PNG: uint8 or uint16, of shape ``(height, width)`` or with 1 to 4 samples last.
     """
-    from normeq._support.atomic import replacing
-
     path = Path(path)
     format = format_of(path)
-    if format not in ("png", "tiff", "npy"):
-        raise UsageError(f"{path}: a new image can be a .png, .tif or .npy file.")
+    if format is None or not format.creates:
+        known = ", ".join(format.extensions[0] for format in FORMATS if format.creates)
+        raise UsageError(f"{path}: a new image needs one of the extensions {known}.")
     with replacing(path) as temporary:
-        if format == "npy":
-            with temporary.open("wb") as file:
-                np.save(file, image)
-        elif format == "tiff":
-            import tifffile
-
-            color = image.ndim > 2 and image.shape[-1] in (3, 4)
-            tifffile.imwrite(temporary, image, photometric="rgb" if color else "minisblack")
-        else:
-            from normeq.images.raster import encode_png
-
-            if image.dtype not in (np.uint8, np.uint16):
-                raise InputError(f"{path}: PNG takes uint8 or uint16, not {image.dtype}.")
-            pixels = image[..., np.newaxis] if image.ndim == 2 else image
-            height, width, samples = pixels.shape
-            encode_png(temporary, (height, width, samples), image.dtype, [pixels])
+        format.create(temporary, image)

@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from astropy.io import fits
 
 from normeq.errors import InputError, reading
-from normeq.images.source import Band, ImageFile, IndexedSource, Pixels, checked_dtype, default_axes
+from normeq.images.axes import default_axes
+from normeq.images.source import Band, ImageFile, IndexedSource, Pixels, checked_dtype
 
 _DTYPES = {8: ">u1", 16: ">i2", 32: ">i4", 64: ">i8", -32: ">f4", -64: ">f8"}
 
@@ -26,19 +28,13 @@ class FitsSource(IndexedSource, ImageFile):
     format = "FITS"
 
     def __init__(self, path: Path, axes: str | None = None) -> None:
-        try:
-            from astropy.io import fits
-        except ImportError as error:
-            raise InputError(
-                f"{path}: FITS needs the astropy package: pip install 'normeq[fits]'."
-            ) from error
         with (
             reading(path, self.format),
             warnings.catch_warnings(action="ignore"),  # what matters of them is checked below
             path.open("rb") as file,
             fits.open(file, lazy_load_hdus=False) as units,
         ):
-            unit = next((hdu for hdu in units if _is_image(hdu, fits)), None)
+            unit = next((hdu for hdu in units if _is_image(hdu)), None)
             if unit is None:
                 raise InputError(
                     f"{path}: holds no plain image of two or more axes (compressed images: "
@@ -86,8 +82,6 @@ class FitsSource(IndexedSource, ImageFile):
             image = self._map(target, "r+")
             image[self.index(band.frame, rows)] = self.from_plane(band.pixels)
         if self._checksum:
-            from astropy.io import fits
-
             with (
                 reading(self.path, self.format),
                 # A card that is not of the standard is no reason to lose the result.
@@ -99,6 +93,6 @@ class FitsSource(IndexedSource, ImageFile):
                 units[self._unit].add_checksum()
 
 
-def _is_image(unit: Any, fits: Any) -> bool:
+def _is_image(unit: Any) -> bool:
     plain = isinstance(unit, fits.PrimaryHDU | fits.ImageHDU)
     return plain and not isinstance(unit, fits.CompImageHDU) and unit.header["NAXIS"] >= 2

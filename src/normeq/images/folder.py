@@ -7,16 +7,15 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
 from normeq.errors import FileError, InputError, NormeqError, reason
-
-if TYPE_CHECKING:
-    from normeq.images.source import ImageSource
+from normeq.images import open_image
+from normeq.images.source import ImageSource
 
 # Images beyond this many bytes are kept in a temporary file, mapped into memory.
 _IN_MEMORY = 4 * 2**30
@@ -105,8 +104,6 @@ def _counted(skipped: Mapping[str, int]) -> str:
 
 def _decoded(path: Path, channels: int) -> Iterator[tuple[str, NDArray[Any]]]:
     """Yield name and pixels of every plane in a file."""
-    from normeq.images import open_image
-
     with open_image(path) as source:
         for frame in range(source.frames):
             pixels = _in_units(source.read(frame, 0, source.height), source)

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from normeq.errors import reading
-from normeq.images.source import Band, ImageFile, IndexedSource, Pixels, checked_dtype, default_axes
+from normeq.images.axes import default_axes
+from normeq.images.source import Band, ImageFile, IndexedSource, Pixels, checked_dtype
 
 
 class NpySource(IndexedSource, ImageFile):
@@ -48,3 +49,9 @@ class NpySource(IndexedSource, ImageFile):
             output = np.lib.format.open_memmap(target, mode="r+")
             rows = slice(band.start, band.start + len(band.pixels))
             output[self.index(band.frame, rows)] = self.from_plane(band.pixels)
+
+
+def create(path: Path, image: Pixels) -> None:
+    """Write an array as a new NPY file."""
+    with path.open("wb") as file:  # a name without .npy would get it from numpy
+        np.save(file, image)

@@ -8,7 +8,6 @@ the whole image in memory.
 from __future__ import annotations
 
 import math
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -19,16 +18,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from normeq.errors import InputError, UsageError
+from normeq.errors import InputError, reading
+from normeq.images.axes import checked_axes
 
 Pixels = NDArray[Any]
-
-#: Files that make a folder a Zarr, of version 3 or 2.
-ZARR_MARKERS = ("zarr.json", ".zarray", ".zgroup")
-
-# An array whose last axis is so short, and whose axes before it are so long, may be in colour.
-_COLORS = (3, 4)
-_SURELY_A_SIDE = 16
 
 
 @dataclass(frozen=True)
@@ -145,7 +138,7 @@ class ImageFile(ImageSource):
         """Write a copy of this image to `target`, its pixels taken from `bands` in order."""
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Let go of the file, not of its header; `read` opens it again."""
         return
 
     def __enter__(self) -> Self:
@@ -158,6 +151,30 @@ class ImageFile(ImageSource):
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+class DecodedFile(ImageFile):
+    """A file that can only be decoded whole, which is done on the first call of `read`."""
+
+    streams = False
+    _decoded: Pixels | None = None
+
+    @abstractmethod
+    def decode(self) -> Pixels:
+        """Return all pixels of the file, frames first, samples last."""
+
+    def read(self, frame: int, start: int, stop: int) -> Pixels:
+        """Return rows of a frame."""
+        if self._decoded is None:
+            with reading(self.path, self.format):
+                self._decoded = self.decode().reshape(
+                    self.frames, self.height, self.width, self.samples
+                )
+        return self._decoded[frame, start:stop]
+
+    def close(self) -> None:
+        """Let go of the pixels."""
+        self._decoded = None
 
 
 class IndexedSource(ImageSource):
@@ -180,55 +197,6 @@ class IndexedSource(ImageSource):
         """Turn ``(rows, width, 1)`` into what `index` selects."""
         flipped = self.axes.index("X") < self.axes.index("Y")
         return pixels[..., 0].T if flipped else pixels[..., 0]
-
-
-def is_zarr(path: Path) -> bool:
-    """Tell whether a folder is a Zarr array or group."""
-    return any(os.path.isfile(path / marker) for marker in ZARR_MARKERS)
-
-
-def default_axes(shape: tuple[int, ...], way_out: str = "name its axes with --axes YXC") -> str:
-    """Return the axes of an array that says nothing: planes are its last two.
-
-    >>> default_axes((2, 3, 64, 64))
-    'QQYX'
-    """
-    if len(shape) < 2:
-        raise InputError(
-            f"an image has at least two axes, rows and columns; this one has shape {shape}."
-        )
-    if len(shape) > 2 and shape[-1] in _COLORS and min(shape[-3:-1]) >= _SURELY_A_SIDE:
-        raise InputError(
-            f"shape {shape} looks like a colour image: {way_out}, or, if the last axis is not "
-            "colour, say so with axes (such as ZYX)."
-        )
-    return "Q" * (len(shape) - 2) + "YX"
-
-
-def checked_axes(axes: str, shape: tuple[int, ...]) -> str:
-    """Return `axes` in upper case if they describe an image of this shape, else raise."""
-    axes = axes.upper()
-    if len(axes) != len(shape):
-        raise UsageError(
-            f"axes {axes!r} name {len(axes)} axes, but the image has {len(shape)}: shape {shape}."
-        )
-    if axes.count("Y") != 1 or axes.count("X") != 1:
-        raise UsageError(f"axes {axes!r} must name Y (rows) and X (columns) exactly once.")
-    return axes
-
-
-def same_axes(wanted: str | None, found: str) -> str:
-    """Let the caller name leading axes; where the planes are is a fact of the file.
-
-    >>> same_axes("tyx", "QYX")
-    'TYX'
-    """
-    if wanted is None:
-        return found
-    planes = "YXS" if found.endswith("YXS") else "YX"
-    if not wanted.upper().endswith(planes):
-        raise UsageError(f"axes {wanted!r} do not fit the file, whose axes are {found}.")
-    return wanted.upper()
 
 
 def checked_dtype(dtype: np.dtype[Any], what: str) -> np.dtype[Any]:

@@ -1,10 +1,9 @@
-"""TIFF in its dialects (BigTIFF, OME-TIFF, ImageJ), read by tiles and strips."""
+"""TIFF, read by tiles and strips."""
 
 from __future__ import annotations
 
 import logging
 import math
-import struct
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,9 @@ import numpy as np
 import tifffile
 
 from normeq.errors import InputError, reading
-from normeq.images.source import Band, ImageFile, Pixels, checked_dtype, same_axes
+from normeq.images.axes import same_axes
+from normeq.images.source import Band, ImageFile, Pixels, checked_dtype
+from normeq.images.tiff.directories import check_directories
 
 log = logging.getLogger(__name__)
 
@@ -77,7 +78,7 @@ class TiffSource(ImageFile):
         self._check_whole()
 
     def _check_meaning(self, path: Path) -> None:
-        """Refuse pixels that are no intensities, and parts of images that lie in several files."""
+        """Refuse pixels that are not intensities, and later files of an image in several."""
         key = self.key
         if not _is_intensity(key):
             raise InputError(
@@ -85,7 +86,9 @@ class TiffSource(ImageFile):
                 "convert it first."
             )
         if self.series.transform is not None:
-            raise InputError(f"{path}: stores {self.series.kind} values in a code; convert it.")
+            raise InputError(
+                f"{path}: stores {self.series.kind} values in a code of its own; convert it first."
+            )
         first = Path(self.series.pages[0].parent.filehandle.path) if self.series.pages[0] else path
         if self.series.is_multifile and first.name != path.name:
             raise InputError(f"{path}: is a part of the image of {first.name}; denoise that.")
@@ -136,6 +139,17 @@ class TiffSource(ImageFile):
     def separate(self) -> int:
         """How many planes a page holds: samples that are stored one after the other."""
         return int(self.key.samplesperpixel) if self.key.planarconfig == 2 else 1
+
+    @property
+    def pages(self) -> int:
+        """How many pages the image takes in a file with a directory for each."""
+        return self.frames // self.separate
+
+    def page(self, number: int) -> Any:
+        """Return a page with all of its tags."""
+        page: Any = self.series.pages[number]
+        self.file_of(page)
+        return page.aspage()
 
     def read(self, frame: int, start: int, stop: int) -> Pixels:
         """Return rows of a frame."""
@@ -202,7 +216,7 @@ class TiffSource(ImageFile):
 
     def write(self, target: Path, bands: Iterable[Band]) -> None:
         """Write a TIFF with the same pages, tags, byte order and, if lossless, compression."""
-        from normeq.images.tiff_copy import write_copy
+        from normeq.images.tiff.writer import write_copy
 
         write_copy(self, target, bands)
 
@@ -235,31 +249,7 @@ def _nodata(key: Any, dtype: np.dtype[Any]) -> float | None:
     return int(value) if value.is_integer() and limits.min <= value <= limits.max else None
 
 
-def check_directories(tif: tifffile.TiffFile) -> None:
-    """Follow the chain of pages, and the places of their tags: tifffile ignores broken ones."""
-    if tif.is_ndpi:  # whose offsets are stretched beyond the standard
-        return
-    layout, file = tif.tiff, tif.filehandle
-    seen: set[int] = set()
-    file.seek(layout.offsetsize if tif.is_bigtiff else 4)
-    while offset := _unpacked(layout.offsetformat, file):
-        if offset in seen:
-            raise ValueError("its chain of pages goes round in a circle")
-        seen.add(offset)
-        file.seek(offset)
-        tags = file.read(_unpacked(layout.tagnoformat, file) * layout.tagsize)
-        whole = tags[: len(tags) // layout.tagsize * layout.tagsize]
-        # Each tag: code, type, how many values, and these, or their place if they do not fit.
-        entry = f"{tif.byteorder}HH{'QQ' if tif.is_bigtiff else 'II'}"
-        for _, kind, count, place in struct.iter_unpack(entry, whole):
-            size = count * struct.calcsize(tifffile.TIFF.DATA_FORMATS.get(kind, "0s"))
-            if size > layout.offsetsize and place + size > file.size:
-                raise ValueError("the file is truncated: one of its tags is cut off")
-
-
-def _unpacked(format: str, file: tifffile.FileHandle) -> int:
-    """Read one number, which must be there."""
-    data = file.read(struct.calcsize(format))
-    if len(data) < struct.calcsize(format):
-        raise ValueError("the file is truncated: its chain of pages is broken")
-    return int(struct.unpack(format, data)[0])
+def create(path: Path, image: Pixels) -> None:
+    """Write an array as a new TIFF, in colour if its last axis has 3 or 4 samples."""
+    color = image.ndim > 2 and image.shape[-1] in (3, 4)
+    tifffile.imwrite(path, image, photometric="rgb" if color else "minisblack")

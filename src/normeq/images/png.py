@@ -1,18 +1,19 @@
-"""PNG and JPEG: decoded whole by imageio, written as PNG of the same depth."""
+"""PNG: decoded whole by Pillow, written row by row with the same depth."""
 
 from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
+from PIL.PngImagePlugin import PngImageFile
 
 from normeq.errors import InputError, reading
-from normeq.images.source import Band, ImageFile, Pixels, same_axes
+from normeq.images.axes import same_axes
+from normeq.images.source import Band, DecodedFile, ImageFile, Pixels
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 # Colour type of the PNG header for a number of samples, and back.
@@ -25,11 +26,10 @@ _KEPT_CHUNKS = (
 )
 
 
-class PngSource(ImageFile):
+class PngSource(DecodedFile):
     """A PNG file of 8 or 16 bits, gray or colour, with or without opacity."""
 
     format = "PNG"
-    streams = False
 
     def __init__(self, path: Path, axes: str | None = None) -> None:
         with reading(path, self.format), path.open("rb") as file:
@@ -49,45 +49,41 @@ class PngSource(ImageFile):
         dtype = np.dtype(np.uint16 if depth == 16 else np.uint8)
         found = "YX" if samples == 1 else "YXS"
         super().__init__(path, shape, dtype, same_axes(axes, found), alpha=samples in (2, 4))
-        self._decoded: Pixels | None = None
 
-    def read(self, frame: int, start: int, stop: int) -> Pixels:
-        """Return rows of the image, which is decoded whole on the first call."""
-        if self._decoded is None:
-            with reading(self.path, self.format):
-                decoded = _decode(self.path, self.dtype, self.samples)
-                self._decoded = decoded.reshape(self.height, self.width, self.samples)
-        return self._decoded[start:stop]
+    def decode(self) -> Pixels:
+        """Decode the image."""
+        if self.dtype == np.uint16 and self.samples > 1:
+            # Pillow would silently keep 8 of the 16 bits.
+            try:
+                import imagecodecs
+            except ImportError as error:
+                raise InputError(
+                    f"{self.path}: colour PNG of 16 bits needs the imagecodecs package: "
+                    "pip install 'normeq[codecs]'."
+                ) from error
+            return np.asarray(imagecodecs.png_decode(self.path.read_bytes()), self.dtype)
+        # Not Image.open, whose limit on pixels is global: `open_image` has one of its own.
+        with PngImageFile(self.path) as image:
+            return np.asarray(image, self.dtype)
 
     def write(self, target: Path, bands: Iterable[Band]) -> None:
         """Write a PNG with the same depth, samples, pixel size, profile and texts."""
-        size = (self.height, self.width, self.samples)
-        encode_png(target, size, self.dtype, (band.pixels for band in bands), self._chunks)
-
-    def close(self) -> None:
-        """Let go of the pixels."""
-        self._decoded = None
+        write_png(self, target, bands, self._chunks)
 
 
-class JpegSource(PngSource):
-    """A JPEG file, gray or RGB; its denoised copy is a PNG, which loses nothing."""
+def write_png(source: ImageFile, target: Path, bands: Iterable[Band], chunks: bytes = b"") -> None:
+    """Write the bands of an image of uint8 or uint16 as PNG, with `chunks` before the pixels."""
+    size = (source.height, source.width, source.samples)
+    encode_png(target, size, source.dtype, (band.pixels for band in bands), chunks)
 
-    format = "JPEG"
 
-    def __init__(self, path: Path, axes: str | None = None) -> None:
-        from PIL import Image
-
-        with reading(path, self.format), _any_size(), Image.open(path) as image:
-            if image.format not in ("JPEG", "MPO"):
-                raise ValueError(f"it is a {image.format} file")
-            mode, (width, height) = image.mode, image.size
-            self._chunks = _chunks_of_jpeg(image.info)
-        if mode not in ("L", "RGB"):
-            raise InputError(f"{path}: is a {mode} image; convert it to gray or RGB first.")
-        shape = (height, width) if mode == "L" else (height, width, 3)
-        found = "YX" if mode == "L" else "YXS"
-        ImageFile.__init__(self, path, shape, np.dtype(np.uint8), same_axes(axes, found))
-        self._decoded = None
+def create(path: Path, image: Pixels) -> None:
+    """Write an array of shape ``(height, width)``, or with 1 to 4 samples last, as a new PNG."""
+    if image.dtype not in (np.uint8, np.uint16):
+        raise InputError(f"{path}: PNG takes uint8 or uint16, not {image.dtype}.")
+    pixels = image[..., np.newaxis] if image.ndim == 2 else image
+    height, width, samples = pixels.shape
+    encode_png(path, (height, width, samples), image.dtype, [pixels])
 
 
 def encode_png(
@@ -105,7 +101,7 @@ def encode_png(
     packer = zlib.compressobj(6)
     above = np.zeros((1, width * samples * dtype.itemsize), np.uint8)
     with target.open("wb") as file:
-        file.write(_SIGNATURE + _chunk(b"IHDR", header) + chunks)
+        file.write(_SIGNATURE + chunk(b"IHDR", header) + chunks)
         for pixels in rows:
             stored = np.ascontiguousarray(pixels.astype(dtype.newbyteorder(">")))
             data = stored.view(np.uint8).reshape(len(pixels), -1)
@@ -113,40 +109,12 @@ def encode_png(
             filtered = np.full((len(data), data.shape[1] + 1), 2, np.uint8)
             filtered[:, 1:] = data - np.concatenate((above, data[:-1]))
             above = data[-1:]
-            file.write(_chunk(b"IDAT", packer.compress(filtered.tobytes())))
-        file.write(_chunk(b"IDAT", packer.flush()) + _chunk(b"IEND", b""))
+            file.write(chunk(b"IDAT", packer.compress(filtered.tobytes())))
+        file.write(chunk(b"IDAT", packer.flush()) + chunk(b"IEND", b""))
 
 
-def _decode(path: Path, dtype: np.dtype[Any], samples: int) -> Pixels:
-    if dtype == np.uint16 and samples > 1:
-        # Pillow, behind imageio, would silently keep 8 of the 16 bits.
-        try:
-            import imagecodecs
-        except ImportError as error:
-            raise InputError(
-                f"{path}: colour PNG of 16 bits needs the imagecodecs package: "
-                "pip install 'normeq[codecs]'."
-            ) from error
-        return np.asarray(imagecodecs.png_decode(path.read_bytes()), dtype)
-    import imageio.v3 as iio
-
-    with _any_size():
-        return np.asarray(iio.imread(path, plugin="pillow", index=0), dtype)
-
-
-@contextmanager
-def _any_size() -> Iterator[None]:
-    """Lift the limit of Pillow on large images: `open_image` has one of its own."""
-    from PIL import Image
-
-    limit, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, None
-    try:
-        yield
-    finally:
-        Image.MAX_IMAGE_PIXELS = limit
-
-
-def _chunk(kind: bytes, data: bytes) -> bytes:
+def chunk(kind: bytes, data: bytes) -> bytes:
+    """Return a chunk of a PNG as it is stored."""
     return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
 
@@ -178,18 +146,5 @@ def _kept_chunks(file: BinaryIO, path: Path) -> bytes:
                 "save it with a channel for opacity, or without any."
             )
         if kind in _KEPT_CHUNKS:
-            kept += _chunk(kind, data)
-    return kept
-
-
-def _chunks_of_jpeg(info: dict[Any, Any]) -> bytes:
-    """Say in PNG's chunks what a JPEG says of its pixel size, colour profile and camera."""
-    kept = b""
-    if info.get("icc_profile"):
-        kept += _chunk(b"iCCP", b"ICC profile\0\0" + zlib.compress(info["icc_profile"]))
-    if "dpi" in info:
-        per_meter = [round(float(dots) / 0.0254) for dots in info["dpi"]]
-        kept += _chunk(b"pHYs", struct.pack(">IIB", *per_meter, 1))
-    if info.get("exif"):
-        kept += _chunk(b"eXIf", info["exif"].removeprefix(b"Exif\0\0"))
+            kept += chunk(kind, data)
     return kept

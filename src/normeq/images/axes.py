@@ -1,0 +1,53 @@
+"""What the axes of an image are called, and which of them are its planes."""
+
+from __future__ import annotations
+
+from normeq.errors import InputError, UsageError
+
+# An array whose last axis is so short, and whose axes before it are so long, may be in colour.
+_COLORS = (3, 4)
+_SURELY_A_SIDE = 16
+
+
+def default_axes(shape: tuple[int, ...], way_out: str = "name its axes with --axes YXC") -> str:
+    """Return the axes of an array that says nothing: planes are its last two.
+
+    >>> default_axes((2, 3, 64, 64))
+    'QQYX'
+    """
+    if len(shape) < 2:
+        raise InputError(
+            f"an image has at least two axes, rows and columns; this one has shape {shape}."
+        )
+    if len(shape) > 2 and shape[-1] in _COLORS and min(shape[-3:-1]) >= _SURELY_A_SIDE:
+        raise InputError(
+            f"shape {shape} looks like a colour image: {way_out}, or, if the last axis is not "
+            "colour, say so with axes (such as ZYX)."
+        )
+    return "Q" * (len(shape) - 2) + "YX"
+
+
+def checked_axes(axes: str, shape: tuple[int, ...]) -> str:
+    """Return `axes` in upper case if they describe an image of this shape, else raise."""
+    axes = axes.upper()
+    if len(axes) != len(shape):
+        raise UsageError(
+            f"axes {axes!r} name {len(axes)} axes, but the image has {len(shape)}: shape {shape}."
+        )
+    if axes.count("Y") != 1 or axes.count("X") != 1:
+        raise UsageError(f"axes {axes!r} must name Y (rows) and X (columns) exactly once.")
+    return axes
+
+
+def same_axes(wanted: str | None, found: str) -> str:
+    """Let the caller name leading axes; where the planes are is a fact of the file.
+
+    >>> same_axes("tyx", "QYX")
+    'TYX'
+    """
+    if wanted is None:
+        return found
+    planes = "YXS" if found.endswith("YXS") else "YX"
+    if not wanted.upper().endswith(planes):
+        raise UsageError(f"axes {wanted!r} do not fit the file, whose axes are {found}.")
+    return wanted.upper()

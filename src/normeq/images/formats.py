@@ -1,0 +1,139 @@
+"""The formats: what each is called, by which extensions it is known, and what can be done with it.
+
+To add a format, write a module that defines an `ImageFile`, and add a line to `FORMATS`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from normeq.errors import InputError
+from normeq.images.source import ImageFile
+
+# Files that make a folder a Zarr, of version 3 or 2.
+ZARR_MARKERS = ("zarr.json", ".zarray", ".zgroup")
+
+
+@dataclass(frozen=True)
+class Format:
+    """One kind of image file.
+
+    Attributes
+    ----------
+    name
+        As people call it.
+    extensions
+        In lower case, the usual one first.
+    home
+        Module and class of its `ImageFile`, ``module:class``; imported on first use.
+    result
+        Extension of denoised copies, where they are not written in this format.
+    extra
+        The extra of normeq that installs the library it needs.
+    is_store
+        Whether an image is a folder of files.
+    creates
+        Whether its module has a function ``create(path, image)``, which `normeq.images.write` uses.
+    """
+
+    name: str
+    extensions: tuple[str, ...]
+    home: str
+    result: str | None = None
+    extra: str | None = None
+    is_store: bool = False
+    creates: bool = False
+
+    def open(self, path: Path, axes: str | None) -> ImageFile:
+        """Open a file of this format."""
+        module, kind = self.home.split(":")
+        try:
+            opener = getattr(import_module(f"normeq.images.{module}"), kind)
+        except ImportError as error:
+            if self.extra is None:
+                raise
+            raise InputError(
+                f"{path}: {self.name} needs the {error.name} package: "
+                f"pip install 'normeq[{self.extra}]'."
+            ) from error
+        opened: ImageFile = opener(path, axes)
+        return opened
+
+    @property
+    def create(self) -> Callable[[Path, Any], None]:
+        """The function that writes an array as a new file."""
+        module = import_module(f"normeq.images.{self.home.split(':')[0]}")
+        create: Callable[[Path, Any], None] = module.create
+        return create
+
+
+FORMATS = (
+    Format(
+        "TIFF",
+        (".tif", ".tiff", ".btf", ".tf8", ".ome.tif", ".ome.tiff", ".ome.btf", ".ome.tf8"),
+        "tiff.reader:TiffSource",
+        creates=True,
+    ),
+    Format("PNG", (".png",), "png:PngSource", creates=True),
+    Format("JPEG", (".jpg", ".jpeg"), "jpeg:JpegSource", result=".png"),
+    Format("NPY", (".npy",), "npy:NpySource", creates=True),
+    Format("Zarr", (".zarr", ".ome.zarr"), "zarr_store:ZarrSource", is_store=True),
+    Format("FITS", (".fits", ".fit", ".fts"), "fits:FitsSource", extra="fits"),
+)
+
+
+def extension_of(path: Path) -> str:
+    """Return the longest extension in a path's name that belongs to a format, or nothing.
+
+    >>> extension_of(Path("cells.OME.tif")), extension_of(Path("folder.v2"))
+    ('.OME.tif', '')
+    """
+    name = path.name.lower()
+    lengths = (
+        len(extension)
+        for format in FORMATS
+        for extension in format.extensions
+        if name.endswith(extension) and name != extension
+    )
+    return path.name[len(name) - max(lengths, default=0) :]
+
+
+def format_of(path: Path) -> Format | None:
+    """Return the format that a path's extension, or the folder there, stands for.
+
+    >>> format_of(Path("cells.ome.tif")).name
+    'TIFF'
+    """
+    extension = extension_of(path).lower()
+    if not extension and os.path.isdir(path) and is_zarr(path):
+        return next(format for format in FORMATS if format.is_store)
+    return next((format for format in FORMATS if extension in format.extensions), None)
+
+
+def result_extension(path: Path) -> str:
+    """Return the extension of the denoised copy of an image.
+
+    >>> result_extension(Path("cells.ome.tif")), result_extension(Path("photo.jpg"))
+    ('.ome.tif', '.png')
+    """
+    format = format_of(path)
+    if format is None:
+        return ""
+    # A Zarr may be a folder of any name.
+    return format.result or extension_of(path) or format.extensions[0]
+
+
+def is_store(path: Path) -> bool:
+    """Tell whether a path, existing or not, stands for an image that is a folder of files."""
+    format = format_of(path)
+    return format is not None and format.is_store
+
+
+def is_zarr(path: Path) -> bool:
+    """Tell whether a folder is a Zarr array or group."""
+    return any(os.path.isfile(path / marker) for marker in ZARR_MARKERS)

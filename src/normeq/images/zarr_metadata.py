@@ -1,0 +1,76 @@
+"""What the metadata of Zarr arrays and OME-Zarr groups says, and how a copy changes it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from normeq.errors import InputError
+from normeq.images.formats import ZARR_MARKERS
+
+
+def multiscales(path: Path, group: Any) -> tuple[list[str], str | None]:
+    """Return the paths of the levels of an OME-Zarr image, finest first, and its axes."""
+    attributes = dict(group.attrs)
+    images = attributes.get("ome", attributes).get("multiscales")
+    if not images:
+        names = ", ".join(sorted(name for name, _ in group.members())[:5]) or "nothing"
+        raise InputError(
+            f"{path}: is a group, not an OME-Zarr image; it holds {names}: name the array or "
+            "image inside it."
+        )
+    if len(images) > 1:
+        raise InputError(f"{path}: holds {len(images)} multiscale images; keep one to a group.")
+    levels = [dataset["path"] for dataset in images[0]["datasets"]]
+    axes = images[0].get("axes")
+    if axes is None:  # before OME-Zarr 0.3 the axes were always these
+        return levels, "TCZYX"[-group[levels[0]].ndim :]
+    letters = [axis["name"] if isinstance(axis, dict) else axis for axis in axes]
+    return levels, "".join(letter[0].upper() for letter in letters)
+
+
+def named_axes(array: Any) -> str | None:
+    """Return the axes that an array names itself (Zarr 3, xarray), if rows and columns are."""
+    names = getattr(array.metadata, "dimension_names", None)
+    names = names or array.attrs.get("_ARRAY_DIMENSIONS") or ()
+    letters = [str(name or "q")[0].upper() for name in names]
+    plain = [str(name).upper() for name in names]
+    if len(letters) != array.ndim or "Y" not in plain or "X" not in plain:
+        return None
+    return "".join(
+        letter if name in ("Y", "X") or letter not in "YX" else "Q"
+        for name, letter in zip(plain, letters, strict=True)
+    )
+
+
+def is_metadata(path: Path) -> bool:
+    """Tell whether a file describes an array, rather than being a part of its pixels."""
+    return path.name in (*ZARR_MARKERS, ".zattrs")
+
+
+def rechunk(array: Path, chunks: tuple[int, ...]) -> None:
+    """Edit the metadata of an array so that it has these chunks."""
+    version2 = array / ".zarray"
+    file = version2 if version2.exists() else array / "zarr.json"
+    metadata = json.loads(file.read_text())
+    if file is version2:
+        metadata["chunks"] = [min(a, b) for a, b in zip(chunks, metadata["shape"], strict=True)]
+    else:
+        metadata["chunk_grid"]["configuration"]["chunk_shape"] = list(chunks)
+        for codec in metadata["codecs"]:
+            if codec["name"] == "sharding_indexed":
+                inner = codec["configuration"]["chunk_shape"]
+                flat = [min(a, b) for a, b in zip(inner, chunks, strict=True)]
+                whole = all(b % a == 0 for a, b in zip(flat, chunks, strict=True))
+                codec["configuration"]["chunk_shape"] = flat if whole else list(chunks)
+    file.write_text(json.dumps(metadata, indent=2))
+
+
+def drop_consolidated(file: Path) -> None:
+    """Remove the copy of its arrays' metadata that a group of version 3 may hold: it is stale."""
+    if not file.exists():
+        return
+    metadata = json.loads(file.read_text())
+    if metadata.pop("consolidated_metadata", None) is not None:
+        file.write_text(json.dumps(metadata, indent=2))

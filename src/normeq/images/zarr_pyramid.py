@@ -1,0 +1,67 @@
+"""The coarser levels of an OME-Zarr image, built again from the finest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise, product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import zarr
+
+from normeq.errors import InputError
+from normeq.images.source import Pixels
+
+
+def _factors(fine: Sequence[int], coarse: Sequence[int]) -> list[int]:
+    """Return by how much each axis shrinks from one level of a pyramid to the next."""
+    return [max(1, round(a / b)) for a, b in zip(fine, coarse, strict=True)]
+
+
+def check_pyramid(path: Path, shapes: Sequence[tuple[int, ...]]) -> None:
+    """Refuse a pyramid whose levels are not averages over whole blocks: it could not be rebuilt."""
+    for fine, coarse in pairwise(shapes):
+        for size, smaller, factor in zip(fine, coarse, _factors(fine, coarse), strict=True):
+            if smaller not in (size // factor, -(-size // factor)):
+                raise InputError(
+                    f"{path}: its pyramid goes from {size} pixels to {smaller}, not by a whole "
+                    "factor, and cannot be rebuilt; denoise its first level as an array."
+                )
+
+
+def downsample(fine: Path, coarse: Path) -> None:
+    """Average blocks of one level of the pyramid into the next, chunk by chunk."""
+    source = zarr.open_array(fine, mode="r")
+    output: Any = zarr.open_array(coarse, mode="r+")
+    factors = _factors(source.shape, output.shape)
+    stored_together = output.shards or output.chunks
+    spans = [
+        [slice(start, min(start + step, size)) for start in range(0, size, step)]
+        for size, step in zip(output.shape, stored_together, strict=True)
+    ]
+    for block in product(*spans):
+        output[block] = _block_means(source, block, factors)
+
+
+def _block_means(source: Any, block: Sequence[slice], factors: Sequence[int]) -> Pixels:
+    """Average the pixels of `source` that fall into each pixel of a block of the next level."""
+    wanted = [
+        slice(part.start * factor, min(part.stop * factor, size))
+        for part, factor, size in zip(block, factors, source.shape, strict=True)
+    ]
+    pixels = np.asarray(source[tuple(wanted)], dtype=np.float64)
+    missing = [
+        (0, (part.stop - part.start) * factor - size)
+        for part, factor, size in zip(block, factors, pixels.shape, strict=True)
+    ]
+    if any(after for _, after in missing):
+        pixels = np.pad(pixels, missing, mode="edge")
+    split = [
+        number
+        for part, factor in zip(block, factors, strict=True)
+        for number in (part.stop - part.start, factor)
+    ]
+    means: Pixels = pixels.reshape(split).mean(axis=tuple(range(1, len(split), 2)))
+    dtype = np.dtype(source.dtype)
+    return (np.rint(means) if dtype.kind in "iu" else means).astype(dtype)
