@@ -23,7 +23,7 @@ from normeq._support.allocator import keep_freed
 from normeq._support.tables import write_csv
 from normeq.bench.networks import runner
 from normeq.nn.fast import borders
-from normeq.nn.fast.folding import _bake
+from normeq.nn.fast.folding import bake
 
 OUT = DATA / "steps.csv"
 
@@ -32,7 +32,7 @@ def baked(net: nn.Module) -> nn.Module:
     """Return a copy whose kernels are computed once for all."""
     net = copy.deepcopy(net)
     for module in list(net.modules()):
-        _bake(module)
+        bake(module)
     return net
 
 

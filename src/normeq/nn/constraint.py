@@ -13,7 +13,7 @@ from torch.nn.utils import parametrize
 
 from normeq.errors import UsageError
 
-Method = Literal["project", "telescope", "last"]
+Method = Literal["project", "telescope"]
 METHODS: tuple[Method, ...] = get_args(Method)
 
 
@@ -30,8 +30,7 @@ class KernelSum(nn.Module):
         How many trailing input channels are left unconstrained (a noise map, say).
     method
         ``"project"`` subtracts the mean, an orthogonal projection and the best conditioned;
-        ``"telescope"`` subtracts a kernel from its circular shift, as the paper does;
-        ``"last"`` sets the last coefficient to what is missing from the total.
+        ``"telescope"`` subtracts a kernel from its circular shift, as the paper does.
     input_axis
         The weight's axis of input channels: 1, or 0 for transposed convolutions.
     groups
@@ -70,23 +69,20 @@ class KernelSum(nn.Module):
         kept = weight.shape[self.input_axis] - self.free_channels
         constrained = weight.narrow(self.input_axis, 0, kept)
         if self.input_axis == 1:  # (out, in, *kernel): one kernel for each output channel
-            mended = function(constrained.flatten(1)).view_as(constrained)
+            projected = function(constrained.flatten(1)).view_as(constrained)
         else:  # (in, out, *kernel): one kernel for each output channel and phase
             grouped = constrained.unflatten(0, (self.groups, -1)).movedim(1, -1)
-            mended = function(grouped.contiguous()).movedim(-1, 1).flatten(0, 1)
+            projected = function(grouped.contiguous()).movedim(-1, 1).flatten(0, 1)
         if not self.free_channels:
-            return mended
+            return projected
         free = weight.narrow(self.input_axis, kept, self.free_channels)
-        return torch.cat((mended, free), self.input_axis)
+        return torch.cat((projected, free), self.input_axis)
 
     def _constrain(self, rows: Tensor) -> Tensor:
         share = self.total / rows.shape[-1]
         if self.method == "project":
             return rows - (rows.mean(-1, keepdim=True) - share)
-        if self.method == "telescope":
-            return rows.roll(1, -1) - rows + share
-        head = rows[..., :-1]
-        return torch.cat((head, self.total - head.sum(-1, keepdim=True)), -1)
+        return rows.roll(1, -1) - rows + share
 
     def _unconstrain(self, rows: Tensor) -> Tensor:
         zero_sum = rows - rows.mean(-1, keepdim=True)
@@ -134,7 +130,9 @@ def constrain(
         )
     name = type(layer).__name__
     if layer.bias is not None:
-        raise UsageError(f"{name} has a bias, which no constraint mends: build it with bias=False.")
+        raise UsageError(
+            f"{name} has a bias, which no constraint can make up for: build it with bias=False."
+        )
     if method not in METHODS:
         raise UsageError(f"method {method!r} is unknown: use one of {METHODS}.")
     transposed = isinstance(layer, _ConvTransposeNd)
@@ -169,7 +167,7 @@ def _refuse_lossy_geometry(layer: _ConvNd) -> None:
             )
     elif layer.padding_mode == "zeros" and any(conv_padding(layer)):
         raise UsageError(
-            f"{name} pads with zeros, which no kernel sum mends: use a padding_mode that copies "
+            f"{name} pads with zeros, which do not shift: use a padding_mode that copies "
             "('reflect', 'replicate' or 'circular')."
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 import torch
@@ -76,20 +76,15 @@ def copy_pad_adjoint(grad: Tensor, pads: Sequence[int], mode: CopyMode) -> Tenso
 
     The values inside are copied once; only the borders, strip by strip, are added to them.
     """
-    return _unpad(grad, pads, mode, axis=0)
-
-
-def _unpad(grad: Tensor, pads: Sequence[int], mode: CopyMode, axis: int) -> Tensor:
-    """Undo the padding of the axes from `axis` on, counted from the last."""
-    if axis == len(pads) // 2:
+    if not pads:
         return grad.clone()
-    dim = grad.ndim - 1 - axis
-    before, after = pads[2 * axis : 2 * axis + 2]
+    *other_axes, before, after = pads
+    dim = grad.ndim - len(pads) // 2
     size = grad.shape[dim] - before - after
-    inside = _unpad(grad.narrow(dim, before, size), pads, mode, axis + 1)
-    for border in (*range(before), *range(before + size, before + size + after)):
-        strip = _unpad(grad.narrow(dim, border, 1), pads, mode, axis + 1)
-        inside.narrow(dim, _source(border - before, size, max(before, after), mode), 1).add_(strip)
+    inside = copy_pad_adjoint(grad.narrow(dim, before, size), other_axes, mode)
+    for target, source in _copies(size, before, after, mode):
+        strip = copy_pad_adjoint(grad.narrow(dim, before + target, 1), other_axes, mode)
+        inside.narrow(dim, source, 1).add_(strip)
     return inside
 
 
@@ -99,9 +94,15 @@ def copy_borders_(padded: Tensor, pads: Sequence[int], mode: CopyMode) -> None:
         dim = padded.ndim - 1 - axis
         before, after = pads[2 * axis : 2 * axis + 2]
         size = padded.shape[dim] - before - after
-        for border in (*range(before), *range(before + size, before + size + after)):
-            source = before + _source(border - before, size, max(before, after), mode)
-            padded.narrow(dim, border, 1).copy_(padded.narrow(dim, source, 1))
+        for target, source in _copies(size, before, after, mode):
+            border, inside = (padded.narrow(dim, before + place, 1) for place in (target, source))
+            border.copy_(inside)
+
+
+def _copies(size: int, before: int, after: int, mode: CopyMode) -> Iterator[tuple[int, int]]:
+    """Yield each position of the padding of `size` values, and the position copied to it."""
+    for target in (*range(-before, 0), *range(size, size + after)):
+        yield target, _source(target, size, max(before, after), mode)
 
 
 def _source(position: int, size: int, widest: int, mode: CopyMode) -> int:
@@ -128,7 +129,7 @@ def _pad(x: Tensor, pads: Sequence[int], mode: CopyMode) -> Tensor:
 
 
 def _fits(size: int, widest: int, mode: CopyMode) -> bool:
-    """Whether `mode` is defined for so much padding of so many values."""
+    """Whether `mode` is defined for `widest` values of padding beside `size` values."""
     needed = {"reflect": widest + 1, "circular": widest, "replicate": 1}[mode]
     return size >= needed
 
