@@ -18,6 +18,7 @@ from normeq.certification.propagation import PROPERTIES, Run, culprits_of, run
 from normeq.certification.shadow import ANY, Culprit, Shadow, near, uniform
 from normeq.certification.tracing import Untraceable, trace
 from normeq.errors import UsageError
+from normeq.nn.inputs import image_channels
 
 Example = Tensor | Sequence[Any]
 
@@ -116,9 +117,7 @@ def arguments(module: nn.Module, example: Example | None) -> list[Any]:
 
 def _made_up(module: nn.Module, like: Tensor) -> list[Any]:
     """Make up arguments that a network takes: an image, and what it is told about the noise."""
-    layers = (layer for layer in module.modules() if isinstance(layer, nn.Conv2d))
-    first = next((layer.in_channels for layer in layers), None)
-    declared = getattr(module, "channels", first)
+    declared = image_channels(module)
     if declared is None:
         raise UsageError(
             f"{type(module).__name__} does not tell the shape of its input: pass an example."

@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from normeq.equivariance import OFFSETS, PROPERTIES, Measurement, Property, equivariance_error
+from normeq.nn.inputs import image_channels
 
 #: Largest error, in spreads of the image, at which a property is said to hold. Single precision
 #: is judged on offsets of up to 100 spreads only: beyond them the input itself is too coarse.
@@ -103,12 +104,5 @@ def _measure(
     given = torch.as_tensor(image).to(dtype)
     if not isinstance(model, nn.Module):
         return equivariance_error(model, given.numpy(), sigma, offsets=offsets)
-    batch = given.expand(1, _channels(model), *given.shape).contiguous()
+    batch = given.expand(1, image_channels(model) or 1, *given.shape).contiguous()
     return equivariance_error(copy.deepcopy(model).to(dtype), batch, sigma, offsets=offsets)
-
-
-def _channels(model: nn.Module) -> int:
-    """Return how many channels a network takes: what it declares, or its first convolution."""
-    first = next((layer for layer in model.modules() if isinstance(layer, nn.Conv2d)), None)
-    guessed = 1 if first is None else first.in_channels
-    return int(getattr(model, "channels", guessed))
