@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from normeq.certification import certify
     from normeq.conversion import convert
     from normeq.denoising.arrays import denoise
+    from normeq.denoising.files import denoise_files
     from normeq.equivariance import assert_equivariant, equivariance_error
     from normeq.errors import NormeqError
     from normeq.models import create, load, save
@@ -31,6 +32,7 @@ _HOME = {
     "convert": "normeq.conversion",
     "create": "normeq.models",
     "denoise": "normeq.denoising.arrays",
+    "denoise_files": "normeq.denoising.files",
     "equivariance_error": "normeq.equivariance",
     "estimate_sigma": "normeq.noise",
     "fold": "normeq.nn",
@@ -49,6 +51,7 @@ __all__ = [
     "convert",
     "create",
     "denoise",
+    "denoise_files",
     "equivariance_error",
     "estimate_sigma",
     "fold",

@@ -34,6 +34,14 @@ class WeightsError(NormeqError):
     """A weights file that does not hold the network it should."""
 
 
+class ResultError(NormeqError):
+    """A result that must not be kept: it holds NaN or infinite values."""
+
+
+class Cancelled(NormeqError):
+    """A run that was stopped because its caller asked for it."""
+
+
 class EquivarianceError(NormeqError, AssertionError):
     """A function that lacks an equivariance property it was asserted to have."""
 

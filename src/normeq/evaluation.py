@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from normeq import noise
 from normeq.denoising.arrays import denoise
-from normeq.denoising.names import channels_of, is_blind, resolve
-from normeq.errors import UsageError
+from normeq.denoising.denoiser import channels_of, takes_sigma
+from normeq.denoising.names import resolve
+from normeq.errors import ResultError, UsageError
 from normeq.images.folder import Folder, to_unit
 from normeq.metrics import psnr, ssim
 
@@ -82,32 +83,39 @@ def evaluate(
             clean = to_unit(image)
             rng = np.random.default_rng((_EVALUATION, seed, index, _bits(sigma)))
             noisy = clean + noise.draw(kind, clean.shape, sigma / 255, rng)
-            output = np.asarray(denoiser(noisy, sigma / 255))
-            yield Score(name, sigma, psnr(output, clean), ssim(_shown(output), _shown(clean)))
+            yield Score(name, sigma, *_quality(denoiser, noisy, sigma / 255, clean))
+
+
+def _quality(
+    denoiser: ImageDenoiser, noisy: NDArray[np.float32], sigma: float, clean: NDArray[np.float32]
+) -> tuple[float, float]:
+    """Return PSNR and SSIM of what a denoiser makes of an image, NaN if that is not finite."""
+    try:
+        output = np.asarray(denoiser(noisy, sigma))
+    except ResultError:
+        return math.nan, math.nan
+    return psnr(output, clean), ssim(_shown(output), _shown(clean))
 
 
 def image_denoiser(name: str) -> tuple[ImageDenoiser, int]:
     """Return what a name stands for (see `normeq.denoising.names.resolve`), and its channels.
 
-    Gray images go the way of `normeq.denoise`, with black and white as the value range; a network
-    for colour, which sees all channels at once, is called directly.
+    Images go the way of `normeq.denoise`, with black and white as the value range.
     """
     model = resolve(name)
-    blind = is_blind(model)
     channels = channels_of(model)
+    is_told = takes_sigma(model) != "never"
 
-    def gray(noisy: NDArray[np.float32], sigma: float) -> NDArray[Any]:
-        level = None if blind else sigma
-        output: NDArray[Any] = denoise(noisy, level, model=model, value_range=(0.0, 1.0))
-        return output
+    def denoised(noisy: NDArray[np.float32], sigma: float) -> NDArray[Any]:
+        return denoise(
+            noisy,
+            sigma if is_told else None,
+            model=model,
+            channel_axis=0 if channels > 1 else None,
+            value_range=(0.0, 1.0),
+        )
 
-    @torch.inference_mode()
-    def colour(noisy: NDArray[np.float32], sigma: float) -> NDArray[Any]:
-        batch = torch.from_numpy(noisy)[None]
-        output: torch.Tensor = model(batch) if blind else model(batch, sigma)
-        return output[0].numpy()
-
-    return gray if channels == 1 else colour, channels
+    return denoised, channels
 
 
 def means(scores: Sequence[Score]) -> list[Score]:

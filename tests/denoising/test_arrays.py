@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from support import DENOISERS, tiny
 
 import normeq
-from normeq.denoising.units import FILL_DEPTH
+from normeq.denoising.missing import FILL_DEPTH
 from normeq.errors import InputError, UsageError
 from normeq.models import shipped, variants
 from normeq.nn import AffineConv2d, SortPool

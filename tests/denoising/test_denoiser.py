@@ -7,8 +7,9 @@ from support import tiny
 
 import normeq
 from normeq._support import memory
-from normeq.denoising.arrays import ArraySource
-from normeq.denoising.denoiser import Engine, engine_for
+from normeq.denoising.names import denoiser_for
+from normeq.denoising.tiles import align_up, plan_tiles
+from normeq.images.array import ArraySource
 from normeq.models import shipped
 
 
@@ -23,7 +24,7 @@ def scarce(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_fits_is_processed_whole_and_in_batches() -> None:
-    plan = Engine(tiny("unet")).plan(image(200, 300))
+    plan = plan_tiles(denoiser_for(tiny("unet")), image(200, 300))
     assert plan.tile == (200, 300)
     assert plan.rows == 200
     assert plan.frames > 1
@@ -32,42 +33,44 @@ def test_what_fits_is_processed_whole_and_in_batches() -> None:
 @pytest.mark.usefixtures("scarce")
 @pytest.mark.parametrize("size", [(20000, 20000), (50, 10**6), (10**6, 50), (2000, 1)])
 def test_tiles_fit_into_memory(size: tuple[int, int]) -> None:
-    engine = Engine(tiny("unet"))
-    halo = engine.halo
+    denoiser = denoiser_for(tiny("unet"))
+    halo, stride = denoiser.halo, denoiser.stride
     assert halo is not None
-    plan = engine.plan(image(*size))
-    seen = [min(side + 2 * halo, length) for side, length in zip(plan.tile, size, strict=True)]
-    assert np.prod(seen) <= engine._pixels_at_once()
+    plan = plan_tiles(denoiser, image(*size))
+    seen = [
+        align_up(min(side + 2 * halo, length), stride)  # networks pad to a multiple of the stride
+        for side, length in zip(plan.tile, size, strict=True)
+    ]
+    assert np.prod(seen) <= denoiser.pixels_at_once()
     assert plan.rows * size[1] * 4 <= 2**28
     assert min(plan.tile[0], plan.rows) * min(plan.tile[1], size[1]) > 0
 
 
 def test_a_large_halo_makes_large_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
-    engine = Engine(tiny("fdncnn"))
+    denoiser = denoiser_for(tiny("fdncnn"))
     size = image(20000, 20000)
-    usual = engine.plan(size).tile[0]
-    monkeypatch.setattr(engine, "halo", usual // 3)
-    tile = engine.plan(size).tile[0]
+    usual = plan_tiles(denoiser, size).tile[0]
+    monkeypatch.setattr(denoiser, "halo", usual // 3)
+    tile = plan_tiles(denoiser, size).tile[0]
     assert tile >= 4 * (usual // 3) // 2, "most of what a tile sees must not be halo"
 
 
 def test_denoisers_without_a_reach_see_whole_planes() -> None:
     for model in (torch.nn.Conv2d(1, 1, 3, padding=1), "median_filter"):
-        plan = Engine(model, value_range=(0, 1), tile=16).plan(image(5000, 5000))
+        plan = plan_tiles(denoiser_for(model, value_range=(0, 1)), image(5000, 5000), tile=16)
         assert plan.tile == (5000, 5000)
 
 
 def test_a_wrapped_network_has_the_reach_of_the_network_inside() -> None:
     net = tiny("unet", "norm-equiv-wrapped")
     assert net.receptive_field is None
-    assert Engine(net).halo == net.inner.receptive_field
+    assert denoiser_for(net).halo == net.inner.receptive_field
 
 
-def test_identity_tells_weights_and_options_apart() -> None:
-    one, other = tiny("fdncnn", "ordinary"), tiny("fdncnn", "ordinary")
-    assert Engine(one, value_range=(0, 1)).identity == Engine(one, value_range=(0, 1)).identity
-    assert Engine(one, value_range=(0, 1)).identity != Engine(other, value_range=(0, 1)).identity
-    assert Engine(one, value_range=(0, 1)).identity != Engine(one, value_range=(0, 2)).identity
+def test_identity_tells_weights_apart() -> None:
+    one, other = tiny("fdncnn"), tiny("fdncnn")
+    assert denoiser_for(one).identity == denoiser_for(one).identity
+    assert denoiser_for(one).identity != denoiser_for(other).identity
 
 
 def test_the_network_of_the_caller_is_left_as_it_is() -> None:
@@ -79,12 +82,11 @@ def test_the_network_of_the_caller_is_left_as_it_is() -> None:
 
 
 @pytest.mark.skipif(not shipped(), reason="no weights are shipped")
-def test_only_engines_of_shipped_models_are_kept() -> None:
-    options = {"device": "cpu", "tile": None, "value_range": None}
+def test_only_denoisers_of_shipped_models_are_kept() -> None:
     name = shipped()[0]
-    assert engine_for(name, **options) is engine_for(name, **options)
+    assert denoiser_for(name) is denoiser_for(name)
     net = tiny("unet")
-    assert engine_for(net, **options) is not engine_for(net, **options)
+    assert denoiser_for(net) is not denoiser_for(net)
 
 
 def test_memory_is_known_or_guessed() -> None:

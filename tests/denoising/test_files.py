@@ -18,8 +18,8 @@ from helpers.image_samples import sample
 from numpy.typing import NDArray
 
 from normeq import images
-from normeq.denoising.denoiser import Engine
-from normeq.denoising.files import Options, Outcome, denoise_files
+from normeq.denoising.files import FileOptions, Outcome, denoise_files, outcomes
+from normeq.denoising.names import denoiser_for
 
 fits = pytest.importorskip("astropy.io.fits", reason="needs the fits extra")
 
@@ -29,7 +29,7 @@ def halved(plane: NDArray[Any]) -> NDArray[Any]:
 
 
 def run(path: Path, target: Path, model: Callable[..., Any] = halved, **options: Any) -> Outcome:
-    [outcome] = denoise_files([path], [target], Engine(model), Options(**options))
+    [outcome] = denoise_files(path, target, model=model, **options)
     return outcome
 
 
@@ -122,9 +122,9 @@ def test_a_failure_leaves_nothing_and_stops_nobody(tmp_path: Path) -> None:
     (tmp_path / "odd.xyz").touch()
     paths = [tmp_path / name for name in names]
     targets = [tmp_path / "out" / name for name in names]
-    outcomes = list(denoise_files(paths, targets, Engine(halved), Options()))
-    assert [outcome.status for outcome in outcomes] == ["failed", "done", "failed", "failed"]
-    for outcome in outcomes:
+    found = list(outcomes(paths, targets, denoiser_for(halved), FileOptions()))
+    assert [outcome.status for outcome in found] == ["failed", "done", "failed", "failed"]
+    for outcome in found:
         assert outcome.error is None or outcome.error.startswith(outcome.input)
     assert [file.name for file in (tmp_path / "out").iterdir()] == ["good.npy"]
 
@@ -270,8 +270,7 @@ def test_a_killed_run_leaves_no_file_and_a_zarr_goes_on(
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    targets = [Path("in.denoised.zarr")]
-    [outcome] = denoise_files([Path("in.zarr")], targets, Engine("slow:make"), Options())
+    [outcome] = denoise_files("in.zarr", model="slow:make")
     assert outcome.resumed
     # The plane that was being done when the kill came is done again, the others are not.
     assert 12 <= planes_done(tmp_path) <= 13
@@ -313,18 +312,16 @@ def test_a_zarr_goes_on_only_with_the_same_model_and_options(tmp_path: Path) -> 
 MEASURE = """
     import resource, sys, torch
     from pathlib import Path
-    import normeq.denoising.denoiser, normeq.images.zarr_store
-    from normeq.denoising.denoiser import Engine
-    from normeq.denoising.files import Options, denoise_files
+    import normeq.denoising.denoiser, normeq.denoising.tiles, normeq.images.zarr_store
 
     torch.set_num_threads(1)
     normeq.denoising.denoiser._BUDGET = 2**22
-    normeq.denoising.denoiser._BAND_BYTES = 2**18
+    normeq.denoising.tiles._BAND_BYTES = 2**18
     normeq.images.zarr_store._BAND_PIXELS = 2**17
-    engine = Engine(normeq.create("ffdnet", width=4, depth=2))
+    net = normeq.create("ffdnet", width=4, depth=2)
     for name in sys.argv[1:]:
         path = Path(name)
-        [outcome] = denoise_files([path], [path.with_name("out-" + path.name)], engine, Options())
+        [outcome] = normeq.denoise_files(path, path.with_name("out-" + path.name), model=net)
         assert outcome.error is None, outcome.error
         print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 import normeq
 from normeq._support.atomic import sync_tree
 from normeq.cli import app
-from normeq.denoising.bands import _keep_apart
+from normeq.denoising.missing import keep_apart
 from normeq.errors import InputError
 from normeq.images import open_image
 
@@ -65,7 +65,7 @@ def test_values_that_mean_none_stay_and_no_other_becomes_one(
 @pytest.mark.parametrize("dtype", ["float32", "int16", "uint8"])
 def test_a_result_beside_the_mark(dtype: str) -> None:
     pixels = np.array([4, 5, 6], dtype)
-    _keep_apart(pixels, 5)
+    keep_apart(pixels, 5)
     assert pixels[1] != 5
     assert float(pixels[1]) == pytest.approx(5, abs=1)
     np.testing.assert_array_equal(pixels[[0, 2]], [4, 6])

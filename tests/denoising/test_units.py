@@ -3,7 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from normeq.denoising.units import FILL_DEPTH, fill_missing, statistics, to_dtype
+from normeq.denoising.missing import FILL_DEPTH, fill_missing
+from normeq.denoising.units import statistics, to_dtype
 
 
 @given(offset=st.sampled_from([0.0, 1e6, -1e12]), cuts=st.lists(st.integers(1, 30), max_size=4))

@@ -36,6 +36,7 @@ def check(
     Errors are the worst over gains from 1e-3 to 1e3 and offsets of both signs up to 1000 spreads
     (100 in single precision), in spreads of the image.
     """
+    from normeq.denoising.denoiser import takes_sigma
     from normeq.denoising.names import resolve
     from normeq.equivariance.verdicts import check as measure
     from normeq.equivariance.verdicts import table, verdict
@@ -45,7 +46,7 @@ def check(
     if prove or draw:
         _prove(model, f, draw)
         return
-    if sigma is None and not getattr(f, "blind", True):
+    if sigma is None and takes_sigma(f) == "always":
         sigma = 0.1
     size = getattr(f, "config", {}).get("image_size", 48)
     given = f"an image of {size}x{size} pixels{'' if sigma is None else ' and sigma'}"

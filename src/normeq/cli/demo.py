@@ -20,6 +20,7 @@ def demo(
     from skimage.data import camera
 
     from normeq import denoise, images, noise
+    from normeq.denoising.denoiser import takes_sigma
     from normeq.denoising.names import resolve
     from normeq.denoising.preview import write_preview
     from normeq.errors import writing
@@ -27,8 +28,8 @@ def demo(
 
     clean = camera().astype(np.float32)
     noisy = clean + noise.draw("gaussian", clean.shape, sigma, np.random.default_rng(0))
-    blind = getattr(resolve(model), "blind", True)
-    denoised = denoise(noisy, None if blind else sigma, model=model)
+    told = sigma if takes_sigma(resolve(model)) == "always" else None
+    denoised = denoise(noisy, told, model=model)
     with writing(output):
         output.mkdir(parents=True, exist_ok=True)
     images.write(output / "camera.tif", noisy)

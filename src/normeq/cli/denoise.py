@@ -76,31 +76,30 @@ def denoise(
     """
     if overwrite and skip_existing:
         raise UsageError("--overwrite and --skip-existing exclude each other: give one.")
-    from normeq.denoising.bands import progress_bar
-    from normeq.denoising.denoiser import Engine, default_model
-    from normeq.denoising.files import Options, denoise_files, total_pixels
+    from tqdm import tqdm
+
+    from normeq.denoising import files
+    from normeq.denoising.bands import WalkOptions
+    from normeq.denoising.names import default_model, denoiser_for
     from normeq.denoising.paths import expand, output_paths
     from normeq.images import MAX_PIXELS
 
-    engine = Engine(
-        default_model(model, sigma),
-        device=device,
-        tile=tile,
-        value_range=value_range,
-        compile=compile_,
+    denoiser = denoiser_for(
+        default_model(model, sigma), device=device, compile=compile_, value_range=value_range
     )
-    options = Options(
+    options = files.FileOptions(
         sigma,
         axes,
-        nan.value,
         "overwrite" if overwrite else "skip" if skip_existing else "refuse",
         MAX_PIXELS if max_pixels is None else max_pixels,
+        WalkOptions(nan.value, None, tile, value_range),
     )
     paths = expand(inputs)
     targets = output_paths(paths, output)
     outcomes = []
-    with _logging(), progress_bar(total_pixels(paths, options), None) as bar:
-        jobs = denoise_files(paths, targets, engine, options, bar.update)
+    total = files.total_pixels(paths, options)
+    with _logging(), tqdm(total=total, disable=None, unit="pixel", unit_scale=True) as bar:
+        jobs = files.outcomes(paths, targets, denoiser, options, bar.update)
         for number, path in enumerate(paths, 1):
             bar.set_description(f"{path.name} ({number}/{len(paths)})")
             outcome = next(jobs)
@@ -112,7 +111,7 @@ def denoise(
             elif not as_json:
                 bar.write(_line(outcome), file=sys.stdout)
     if as_json:
-        typer.echo(json.dumps(_summary(engine.name, outcomes), indent=2))
+        typer.echo(json.dumps(_summary(denoiser.name, outcomes), indent=2))
     raise typer.Exit(any(outcome.status == "failed" for outcome in outcomes))
 
 

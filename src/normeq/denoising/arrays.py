@@ -2,20 +2,50 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypedDict, Unpack, overload
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from normeq.denoising.bands import NanPolicy, Run, progress_bar
-from normeq.denoising.denoiser import default_model, engine_for
+from normeq.denoising.assumed_noise import given_noise
+from normeq.denoising.bands import NanPolicy, Walk, WalkOptions
+from normeq.denoising.denoiser import Denoiser
+from normeq.denoising.names import default_model, denoiser_for
+from normeq.denoising.progress import Progress, progress_report
 from normeq.errors import InputError, UsageError
+from normeq.images.array import ArraySource, ColorArraySource
 from normeq.images.axes import default_axes
-from normeq.images.source import Band, IndexedSource, Pixels, checked_dtype
+from normeq.images.source import checked_dtype
 
 
+class DenoiseOptions(TypedDict, total=False):
+    """The keyword arguments of `denoise`, for type checkers."""
+
+    model: str | Callable[..., Any]
+    axes: str | None
+    channel_axis: int | None
+    tile: int | None
+    device: str
+    compile: bool
+    nan: NanPolicy
+    output_dtype: DTypeLike | None
+    value_range: tuple[float, float] | None
+    progress: Progress
+    cancel: threading.Event | None
+
+
+@overload
+def denoise(
+    image: torch.Tensor, sigma: ArrayLike | None = None, **options: Unpack[DenoiseOptions]
+) -> torch.Tensor: ...
+@overload
+def denoise(
+    image: ArrayLike, sigma: ArrayLike | None = None, **options: Unpack[DenoiseOptions]
+) -> NDArray[Any]: ...
 def denoise(
     image: Any,
     sigma: ArrayLike | None = None,
@@ -25,14 +55,16 @@ def denoise(
     channel_axis: int | None = None,
     tile: int | None = None,
     device: str = "auto",
+    compile: bool = False,
     nan: NanPolicy = "raise",
     output_dtype: DTypeLike | None = None,
     value_range: tuple[float, float] | None = None,
-    progress: bool = False,
+    progress: Progress = False,
+    cancel: threading.Event | None = None,
 ) -> Any:
     """Denoise an image in its own units: ``denoise(λ·y + μ) = λ·denoise(y) + μ`` for λ > 0.
 
-    Every plane, and every channel of it, is denoised on its own.
+    Every plane, and every channel of it, is denoised on its own, unless the model takes colour.
 
     Parameters
     ----------
@@ -40,8 +72,9 @@ def denoise(
         Array, tensor, or anything that converts to an array; the same kind comes back. Integers
         (8 to 64 bits) or floats, with any number of axes from two.
     sigma
-        Standard deviation of the noise, in the units of the image: one number, or one for each
-        plane. Without it the blind model works out the noise by itself.
+        Standard deviation of the noise, in the units of the image: one number, one for each
+        plane, or a map of the shape of a plane or of the image. Without it the blind model works
+        out the noise by itself.
     model
         A shipped name, a weights file, ``package.module:factory``, a classical method's name, or a
         network or function. ``"default"`` with `sigma` means ``"default-sigma"``.
@@ -55,6 +88,8 @@ def denoise(
         None. The result does not depend on it.
     device
         Where to compute, as torch names it; ``"auto"`` takes a GPU if there is one.
+    compile
+        Whether the network goes through `torch.compile`, which pays for many large images.
     nan
         ``"raise"`` refuses NaN and infinite pixels; ``"keep"`` returns them as they are, and fills
         them from their neighbours for the network.
@@ -63,7 +98,9 @@ def denoise(
     value_range
         What is 0 and 1 to a network that is not equivariant, which is never normalised unasked.
     progress
-        Whether to show a progress bar.
+        Whether to show a progress bar, or a function to call with the pixels done and in all.
+    cancel
+        An event that ends the run with `normeq.errors.Cancelled` when another thread sets it.
 
     Examples
     --------
@@ -73,38 +110,36 @@ def denoise(
     >>> bool(clean.std() < noisy.std() / 2)
     True
     """
+    if isinstance(image, str | os.PathLike):
+        raise UsageError(
+            f"denoise takes arrays: for the file '{os.fspath(image)}' call normeq.denoise_files, "
+            "or pass normeq.images.read(...)."
+        )
     array, restore = _as_array(image)
-    engine = engine_for(
-        default_model(model, sigma), device=device, tile=tile, value_range=value_range
+    denoiser = denoiser_for(
+        default_model(model, sigma), device=device, compile=compile, value_range=value_range
     )
-    source = ArraySource(array, _axes(array, axes, channel_axis))
+    source = _source(denoiser, array, _axes(array, axes, channel_axis))
     dtype = source.dtype if output_dtype is None else np.dtype(output_dtype)
-    run = Run(engine, source, sigma, nan=nan, dtype=checked_dtype(dtype, "output_dtype"))
+    walk = Walk(
+        denoiser,
+        source,
+        given_noise(denoiser, source, sigma),
+        WalkOptions(nan, checked_dtype(dtype, "output_dtype"), tile, value_range, cancel),
+    )
     output = np.empty(array.shape, dtype)
-    with progress_bar(source.pixels, progress) as bar:
-        for band in run.bands():
+    with progress_report(source.pixels, progress) as report:
+        for band in walk.bands():
             source.place(output, band)
-            bar.update(band.pixels.size)
-    run.log_clipped("the image")
+            report(band.pixels.size)
+    walk.log_clipped("the image")
     return restore(output)
 
 
-class ArraySource(IndexedSource):
-    """An array in memory, seen as an image."""
-
-    def __init__(self, array: NDArray[Any], axes: str) -> None:
-        super().__init__(array.shape, checked_dtype(array.dtype, "the image"), axes)
-        self._array = array
-
-    def read(self, frame: int, start: int, stop: int) -> Pixels:
-        """Return rows of a frame."""
-        selected = self._array[self.index(frame, slice(start, stop))]
-        return self.to_plane(np.asarray(selected, dtype=self.dtype))
-
-    def place(self, output: NDArray[Any], band: Band) -> None:
-        """Store a band in an array of the same shape."""
-        rows = slice(band.start, band.start + len(band.pixels))
-        output[self.index(band.frame, rows)] = self.from_plane(band.pixels)
+def _source(denoiser: Denoiser, array: NDArray[Any], axes: str) -> ArraySource | ColorArraySource:
+    """Return an array as an image, its channels together if the denoiser takes colour."""
+    together = denoiser.channels > 1 and "C" in axes
+    return ColorArraySource(array, axes) if together else ArraySource(array, axes)
 
 
 def _axes(array: NDArray[Any], axes: str | None, channel_axis: int | None) -> str:

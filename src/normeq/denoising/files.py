@@ -6,17 +6,22 @@ import hashlib
 import json
 import logging
 import os
+import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from normeq._support.atomic import replace_folder, replacing, sync_tree
-from normeq.denoising.bands import NanPolicy, Run
-from normeq.denoising.denoiser import Engine
+from normeq.denoising.assumed_noise import check_sigma, given_noise
+from normeq.denoising.bands import NanPolicy, Walk, WalkOptions
+from normeq.denoising.denoiser import Denoiser
 from normeq.denoising.journal import Journal
-from normeq.errors import FileError, NormeqError, reason, writing
+from normeq.denoising.names import default_model, denoiser_for
+from normeq.denoising.paths import expand, output_paths
+from normeq.denoising.progress import Progress, progress_report
+from normeq.errors import Cancelled, FileError, NormeqError, reason, writing
 from normeq.images import MAX_PIXELS, Band, ImageFile, open_image
 
 log = logging.getLogger(__name__)
@@ -25,7 +30,7 @@ Existing = Literal["refuse", "skip", "overwrite"]
 
 
 @dataclass(frozen=True)
-class Options:
+class FileOptions:
     """How files are denoised.
 
     Attributes
@@ -34,19 +39,19 @@ class Options:
         Noise level in the units of the images, for a model that takes one.
     axes
         One letter per axis, in place of what the files say.
-    nan
-        Whether pixels without a value are an error, or stay.
     existing
         What to do if the output exists.
     max_pixels
         Larger images are refused.
+    walk
+        How each image is denoised.
     """
 
     sigma: float | None = None
     axes: str | None = None
-    nan: NanPolicy = "raise"
     existing: Existing = "refuse"
     max_pixels: int = MAX_PIXELS
+    walk: WalkOptions = field(default_factory=WalkOptions)
 
 
 @dataclass
@@ -72,11 +77,67 @@ class Outcome:
 
 
 def denoise_files(
+    inputs: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    output: str | os.PathLike[str] | None = None,
+    *,
+    sigma: float | None = None,
+    model: str | Callable[..., Any] = "default",
+    axes: str | None = None,
+    tile: int | None = None,
+    device: str = "auto",
+    compile: bool = False,
+    nan: NanPolicy = "raise",
+    value_range: tuple[float, float] | None = None,
+    existing: Existing = "refuse",
+    max_pixels: int = MAX_PIXELS,
+    progress: Progress = False,
+    cancel: threading.Event | None = None,
+) -> list[Outcome]:
+    """Denoise image files, as ``normeq denoise`` does; one that fails does not stop the others.
+
+    Dtype, axes, pixel size and header are kept. Files larger than memory are streamed, and no
+    partial result ever stands under its final name.
+
+    Parameters
+    ----------
+    inputs
+        Images, folders of images, or patterns.
+    output
+        A file for one image, or a folder; ``NAME.denoised.EXT`` beside each image if None.
+    sigma, model, axes, tile, device, compile, nan, value_range, progress, cancel
+        See `normeq.denoise`.
+    existing
+        What to do if an output exists: ``"refuse"``, ``"skip"`` or ``"overwrite"``.
+    max_pixels
+        Larger images are refused.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np, normeq
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> normeq.images.write(folder / "noisy.tif", np.eye(16, dtype=np.uint16))
+    >>> [outcome] = normeq.denoise_files(folder / "noisy.tif", model="median_filter")
+    >>> outcome.status, Path(outcome.output).name
+    ('done', 'noisy.denoised.tif')
+    """
+    given = [inputs] if isinstance(inputs, str | os.PathLike) else inputs
+    paths = expand([os.fspath(path) for path in given])
+    targets = output_paths(paths, None if output is None else Path(output))
+    denoiser = denoiser_for(
+        default_model(model, sigma), device=device, compile=compile, value_range=value_range
+    )
+    walk = WalkOptions(nan, None, tile, value_range, cancel)
+    options = FileOptions(sigma, axes, existing, max_pixels, walk)
+    with progress_report(total_pixels(paths, options), progress) as report:
+        return list(outcomes(paths, targets, denoiser, options, report))
+
+
+def outcomes(
     inputs: Sequence[Path],
     outputs: Sequence[Path],
-    engine: Engine,
-    options: Options,
-    progress: Callable[[int], object] = lambda pixels: None,
+    denoiser: Denoiser,
+    options: FileOptions,
+    report: Callable[[int], object] = lambda pixels: None,
 ) -> Iterator[Outcome]:
     """Denoise images one by one; a bad one is an outcome, not the end.
 
@@ -84,19 +145,19 @@ def denoise_files(
     ----------
     inputs, outputs
         Images, and where each result goes.
-    engine
-        The denoiser.
-    options
-        See `Options`.
-    progress
+    denoiser, options
+        What denoises them, and how.
+    report
         Called with the number of pixels of each finished band.
     """
-    engine.check_sigma(options.sigma)
+    check_sigma(denoiser, options.sigma)
     for path, target in zip(inputs, outputs, strict=True):
         outcome = Outcome(str(path), str(target))
         start = time.perf_counter()
         try:
-            _denoise_file(path, target, engine, options, outcome, progress)
+            _denoise_file(path, target, denoiser, options, outcome, report)
+        except Cancelled:
+            raise
         except NormeqError as error:
             outcome.error = _about(path, str(error))
         except Exception as error:  # whatever it is, it is about this file only
@@ -106,7 +167,7 @@ def denoise_files(
         yield outcome
 
 
-def total_pixels(inputs: Sequence[Path], options: Options) -> int:
+def total_pixels(inputs: Sequence[Path], options: FileOptions) -> int:
     """Sum the pixels of all images that can be opened, from their headers."""
     total = 0
     for path in inputs:
@@ -114,17 +175,17 @@ def total_pixels(inputs: Sequence[Path], options: Options) -> int:
             with open_image(path, options.axes, options.max_pixels) as source:
                 total += source.pixels
         except NormeqError:
-            continue  # said when its turn comes
+            continue  # reported when its turn comes
     return total
 
 
 def _denoise_file(
     path: Path,
     target: Path,
-    engine: Engine,
-    options: Options,
+    denoiser: Denoiser,
+    options: FileOptions,
     outcome: Outcome,
-    progress: Callable[[int], object],
+    report: Callable[[int], object],
 ) -> None:
     if os.path.exists(target) and options.existing != "overwrite":
         if options.existing == "refuse":
@@ -134,59 +195,61 @@ def _denoise_file(
     with open_image(path, options.axes, options.max_pixels) as source:
         outcome.header = header(source)
         outcome.planes = source.planes
-        run = Run(engine, source, options.sigma, nan=options.nan)
+        noise = given_noise(denoiser, source, options.sigma)
+        walk = Walk(denoiser, source, noise, options.walk)
         with writing(target):
             target.parent.mkdir(parents=True, exist_ok=True)
         if source.resumable:
-            _write_folder(run, source, target, options, outcome, progress)
+            _write_folder(walk, source, target, options, outcome, report)
         else:
             with replacing(target) as temporary:
-                source.write(temporary, _watched(run.bands(), progress))
-    run.log_clipped(path)
-    outcome.clipped = run.clipped
+                source.write(temporary, _watched(walk.bands(), report))
+    walk.log_clipped(path)
+    outcome.clipped = walk.clipped
     outcome.status = "done"
 
 
 def _write_folder(
-    run: Run,
+    walk: Walk,
     source: ImageFile,
     target: Path,
-    options: Options,
+    options: FileOptions,
     outcome: Outcome,
-    progress: Callable[[int], object],
+    report: Callable[[int], object],
 ) -> None:
     """Write a folder under another name, going on with what a killed run has left of it."""
     partial = target.with_name(f".{target.name}.partial")
     with writing(target):
-        journal = Journal(partial, _key(run, source, options))
+        journal = Journal(partial, _key(walk, source, options))
         outcome.resumed = bool(journal.done)
         for _, start in journal.done:
-            rows = min(run.plan.rows, source.height - start)
-            progress(rows * source.width * source.samples)
-        source.write(partial, journal.recorded(_watched(run.bands(journal.done), progress)))
+            rows = min(walk.plan.rows, source.height - start)
+            report(rows * source.width * source.samples)
+        source.write(partial, journal.recorded(_watched(walk.bands(journal.done), report)))
         # Until all of it is on the disk, the journal is what a killed run goes on from.
         sync_tree(partial)
         journal.close()
         replace_folder(partial, target)
 
 
-def _watched(bands: Iterator[Band], progress: Callable[[int], object]) -> Iterator[Band]:
+def _watched(bands: Iterator[Band], report: Callable[[int], object]) -> Iterator[Band]:
     for band in bands:
         yield band
-        progress(band.pixels.size)
+        report(band.pixels.size)
 
 
-def _key(run: Run, source: ImageFile, options: Options) -> str:
+def _key(walk: Walk, source: ImageFile, options: FileOptions) -> str:
     """Return a digest of everything that a result depends on: input, model and options."""
     files = [(file, file.stat()) for file in sorted(source.path.rglob("*")) if file.is_file()]
     about = [
         str(source.path.resolve()),
         [(str(f.relative_to(source.path)), s.st_size, s.st_mtime_ns) for f, s in files],
         header(source),
-        run.engine.identity,
+        walk.denoiser.identity,
+        options.walk.value_range,
         options.sigma,
-        options.nan,
-        run.plan.rows,
+        options.walk.nan,
+        walk.plan.rows,
     ]
     return hashlib.sha256(json.dumps(about).encode()).hexdigest()
 

@@ -1,18 +1,20 @@
-"""Denoisers by name: shipped weights, files, classical methods, and the user's own."""
+"""Denoisers by name: shipped weights, files, classical methods, and the user's own functions."""
 
 from __future__ import annotations
 
-import inspect
 import sys
 from collections.abc import Callable
+from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
+from numpy.typing import ArrayLike
 from torch import nn
 
 from normeq.classical import METHODS
+from normeq.denoising.denoiser import Denoiser, FunctionDenoiser, NetworkDenoiser
 from normeq.errors import UsageError
-from normeq.models import load
+from normeq.models import load, shipped
 
 
 def resolve(name: str) -> Callable[..., Any]:
@@ -38,46 +40,67 @@ def resolve(name: str) -> Callable[..., Any]:
     return METHODS[name] if name in METHODS else load(name)
 
 
-def is_blind(denoiser: Callable[..., Any]) -> bool | None:
-    """Whether a denoiser takes the image alone; None if it takes sigma where there is one.
+def denoiser_for(
+    model: str | Callable[..., Any],
+    *,
+    device: str = "auto",
+    compile: bool = False,
+    value_range: tuple[float, float] | None = None,
+) -> Denoiser:
+    """Return a model behind the interface that all denoisers share.
 
-    An attribute ``takes_sigma`` or ``blind`` says so, or else the parameters do. Networks without
-    one are given sigma only if they need it: an optional second argument may be anything.
+    Denoisers of shipped names, whose weights never change, are kept for the next call.
+
+    Parameters
+    ----------
+    model
+        A name (see `resolve`), a network, or a function of an image and perhaps sigma.
+    device, compile
+        See `normeq.denoising.denoiser.NetworkDenoiser`.
+    value_range
+        What is 0 and 1 to a network that is not equivariant, which is refused without it.
 
     Examples
     --------
-    >>> is_blind(lambda image: image), is_blind(lambda image, sigma: image)
-    (True, False)
+    >>> denoiser_for("median_filter").takes_sigma
+    'never'
     """
-    if hasattr(denoiser, "takes_sigma"):
-        return {"never": True, "optional": None, "always": False}[denoiser.takes_sigma]
-    if hasattr(denoiser, "blind"):
-        return bool(denoiser.blind)
-    network = denoiser if isinstance(denoiser, nn.Module) else None
-    try:
-        parameters = inspect.signature(denoiser if network is None else network.forward)
-    except ValueError:  # compiled code does not show them
-        return None
-    takes_sigma, takes_none = _binds(parameters, 2), _binds(parameters, 1)
-    if takes_sigma and takes_none:
-        return None if network is None else True
-    return not takes_sigma
+    if value_range is not None and not value_range[0] < value_range[1]:
+        raise UsageError(f"value_range {value_range} must go from low to high.")
+    make = _kept_denoiser if isinstance(model, str) and model in shipped() else _new_denoiser
+    denoiser = make(model, device, compile, value_range is None)
+    if denoiser.law == "none" and value_range is None:
+        raise UsageError(
+            f"{denoiser.name} is not equivariant, so its result depends on units: say with "
+            "value_range=(low, high) (--value-range LOW HIGH) which values are its 0 and 1."
+        )
+    return denoiser
 
 
-def channels_of(denoiser: Callable[..., Any]) -> int:
-    """Return how many channels of an image a denoiser takes at once: 1, or 3 for colour.
+def default_model(
+    model: str | Callable[..., Any], sigma: ArrayLike | None
+) -> str | Callable[..., Any]:
+    """Return the model to use: of the two defaults, the one that takes sigma if it is given.
 
-    Other numbers under the name ``channels`` count something else, as the width of a network.
+    >>> default_model("default", 12.0)
+    'default-sigma'
     """
-    return 3 if getattr(denoiser, "channels", 1) == 3 else 1
+    return "default-sigma" if model == "default" and sigma is not None else model
 
 
-def _binds(parameters: inspect.Signature, count: int) -> bool:
-    try:
-        parameters.bind(*range(count))
-    except TypeError:
-        return False
-    return True
+def _new_denoiser(
+    model: str | Callable[..., Any], device: str, compile: bool, prove: bool
+) -> Denoiser:
+    function = resolve(model) if isinstance(model, str) else model
+    name = model if isinstance(model, str) else type(model).__name__
+    if isinstance(function, nn.Module):
+        return NetworkDenoiser(function, name, device=device, compile=compile, prove=prove)
+    return FunctionDenoiser(function, name)
+
+
+@lru_cache(maxsize=4)
+def _kept_denoiser(model: str, device: str, compile: bool, prove: bool) -> Denoiser:
+    return _new_denoiser(model, device, compile, prove)
 
 
 def _call_factory(name: str, module: str, factory: str) -> Callable[..., Any]:

@@ -1,4 +1,4 @@
-"""Pure coordinates: which pixels a tile answers for, and which ones it has to see.
+"""How an image is cut into tiles: which pixels a tile answers for, and which ones it has to see.
 
 A network with a receptive field of `halo` pixels to each side and a stride of `stride` gives on a
 tile what it gives on the whole image, if the tile is read with that halo and starts on a
@@ -8,9 +8,15 @@ the network pads it as it pads the whole.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
+from normeq.denoising.denoiser import SMALLEST_TILE, Denoiser
 from normeq.errors import UsageError
+from normeq.images.source import ImageSource
+
+# Memory for a band of the image, as stored.
+_BAND_BYTES = 2**28
 
 
 @dataclass(frozen=True)
@@ -113,3 +119,66 @@ def widened(span: Span, margin: int, length: int) -> Span:
         max(0, span.read_start - margin),
         min(length, span.read_stop + margin),
     )
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How an image is cut: tiles, rows in a band, frames read together, tiles run together."""
+
+    tile: tuple[int, int]
+    rows: int
+    frames: int = 1
+    batch: int = 1
+
+
+def plan_tiles(denoiser: Denoiser, source: ImageSource, tile: int | None = None) -> Plan:
+    """Choose tiles for an image: the whole plane if memory allows it.
+
+    Parameters
+    ----------
+    denoiser
+        Its halo and stride, and the memory it takes, decide.
+    source
+        The image.
+    tile
+        Side of the tiles in pixels; None lets memory decide.
+    """
+    whole, halo = (source.height, source.width), denoiser.halo
+    limit = denoiser.pixels_at_once()
+    if halo is None or limit is None:
+        return Plan(whole, source.height)  # it sees whole planes
+    if tile is not None:
+        chosen = (min(tile, source.height), min(tile, source.width))
+    elif _computed(whole, denoiser.stride) <= limit:
+        chosen = whole
+    else:
+        chosen = _largest_tile(source.width, limit, halo, denoiser.stride)
+    row_bytes = source.width * source.samples * source.dtype.itemsize
+    rows = source.band_rows or min(chosen[0], max(denoiser.stride, _BAND_BYTES // row_bytes))
+    seen = (min(chosen[0], source.height) + 2 * halo, min(chosen[1], source.width) + 2 * halo)
+    # A quarter of what fits is the fastest (measured), and leaves room for the rest.
+    batch = max(1, limit // 4 // _computed(seen, denoiser.stride))
+    undivided = rows >= source.height and chosen == whole
+    return Plan(chosen, rows, max(1, batch // source.samples) if undivided else 1, batch)
+
+
+def _computed(size: tuple[int, int], stride: int) -> int:
+    """Return how many pixels a network computes on: it pads each side to a multiple of its stride.
+
+    >>> _computed((1, 1000), 8)
+    8000
+    """
+    return align_up(size[0], stride) * align_up(size[1], stride)
+
+
+def _largest_tile(width: int, limit: int, halo: int, stride: int) -> tuple[int, int]:
+    """Return a tile whose halo costs little and whose activations stay near the processor.
+
+    Half the side that memory allows is the fastest (measured), if that is not all halo.
+    """
+    most = math.isqrt(limit)
+    seen = min(most, max(most // 2, 6 * halo))
+    side = max(SMALLEST_TILE, seen - 2 * halo) // stride * stride
+    if width <= side:  # no halo to the left and right: more rows fit
+        return max(side, seen**2 // align_up(width, stride) - 2 * halo), width
+    return side, side

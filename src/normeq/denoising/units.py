@@ -1,22 +1,49 @@
-"""Arithmetic on one plane: its statistics in one pass, missing pixels, and the way back to a dtype.
+"""The units in which a denoiser sees a plane: statistics of the plane, the change and its inverse.
 
-All of it commutes with a change of units ``λ·y + μ``.
+All of it commutes with a change of the image's own units, ``λ·y + μ``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from normeq.denoising.denoiser import Denoiser
+from normeq.images.source import ImageSource
+
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-#: How many pixels deep a hole is filled from its rim; deeper, it gets the plane's mean.
-FILL_DEPTH = 8
+
+@dataclass(frozen=True)
+class Units:
+    """The change of units around a denoiser, which sees ``(y - center) / scale``.
+
+    One scale serves all channels that a denoiser sees together; each has a center of its own.
+
+    Examples
+    --------
+    >>> units = Units(np.array([100.0]), 5.0, 5.0)
+    >>> units.leave(units.enter(np.full((1, 2, 2), 110.0)))[0, 0, 0]
+    np.float64(110.0)
+    """
+
+    center: Floats
+    scale: float
+    #: Factor on the way back: that of the way in, or 0 where the result is the center itself.
+    back: float
+
+    def enter(self, values: Floats) -> Floats:
+        """Change ``(C, H, W)`` into the denoiser's units."""
+        return (values - self.center[:, None, None]) / self.scale
+
+    def leave(self, values: Floats) -> Floats:
+        """Change ``(C, H, W)`` back into the image's units."""
+        return values * self.back + self.center[:, None, None]
 
 
 @dataclass(frozen=True)
@@ -64,36 +91,46 @@ def statistics(parts: Iterable[tuple[Floats, Mask]]) -> Statistics:
     return Statistics(count, origin + mean, float(np.sqrt(squares / count)), missing)
 
 
-def fill_missing(values: Floats, missing: Mask, mean: float) -> Floats:
-    """Fill holes ring by ring with the mean of the known neighbours, deep inside with `mean`.
+def choose_units(
+    denoiser: Denoiser,
+    channels: Sequence[Statistics],
+    sigma: float | None,
+    source: ImageSource,
+    value_range: tuple[float, float] | None,
+) -> Units:
+    """Choose the units in which a denoiser sees the channels of a plane.
 
-    A filled pixel depends on pixels at most `FILL_DEPTH` away, so that tiles agree.
-
-    Examples
-    --------
-    >>> row = np.array([[1.0, np.nan, 3.0]])
-    >>> fill_missing(row, np.isnan(row), mean=0.0)
-    array([[1., 2., 3.]])
+    Parameters
+    ----------
+    denoiser
+        Its law decides: zero mean and unit spread for an equivariant one.
+    channels
+        Statistics of each channel that it sees together.
+    sigma
+        Noise level in the same units, which is the scale of a constant plane.
+    source
+        What its stored values stand for.
+    value_range
+        What is 0 and 1 to a denoiser that is not equivariant, in physical units.
     """
-    filled = np.where(missing, 0.0, values)  # which adds nothing to a sum
-    known = ~missing
-    for _ in range(FILL_DEPTH):
-        if known.all():
-            break
-        around = _box_sum(known.astype(np.float64))
-        rim = ~known & (around > 0)
-        filled[rim] = (_box_sum(filled)[rim]) / around[rim]
-        known |= rim
-    filled[~known] = mean
-    return filled
-
-
-def _box_sum(values: Floats) -> Floats:
-    """Sum over the 3 x 3 neighbourhood of every pixel, nothing lying outside the image."""
-    padded = np.pad(values, 1)
-    rows = padded[:-2] + padded[1:-1] + padded[2:]
-    total: Floats = rows[:, :-2] + rows[:, 1:-1] + rows[:, 2:]
-    return total
+    means = np.array([channel.mean for channel in channels])
+    variance = np.mean([channel.spread**2 for channel in channels])
+    if not denoiser.offset_per_channel:
+        variance += means.var()
+        means = np.full(len(channels), means.mean())
+    spread = float(np.sqrt(variance))
+    if denoiser.law == "norm":
+        scale = spread or sigma or 1.0
+        return Units(means, scale, spread if denoiser.keeps_constants else scale)
+    if value_range is not None:
+        low, high = ((value - source.offset) / source.gain for value in value_range)
+        return Units(np.full(len(channels), low), high - low, high - low)
+    zero = -source.offset / source.gain  # the stored number that means 0
+    if denoiser.law == "scale":
+        scale = spread or float(np.abs(means - zero).max()) or 1.0
+    else:  # a function gets the image in its own units
+        scale = 1 / source.gain
+    return Units(np.full(len(channels), zero), scale, scale)
 
 
 def to_dtype(values: Floats, dtype: np.dtype[Any]) -> tuple[NDArray[Any], int]:

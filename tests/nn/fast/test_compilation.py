@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import normeq
 from normeq.cli import app
-from normeq.denoising.denoiser import Engine
+from normeq.denoising.names import denoiser_for
 from normeq.errors import UsageError
 
 
@@ -21,7 +21,7 @@ def test_a_machine_without_a_compiler_is_told_so(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(torch, "compile", no_compiler)
     with pytest.raises(UsageError, match=r"does not work here \(no C\+\+ compiler\)"):
-        Engine(tiny("unet"), compile=True)
+        denoiser_for(tiny("unet"), compile=True)
 
 
 def test_what_is_compiled_is_what_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -43,6 +43,6 @@ def test_what_is_compiled_is_what_runs(tmp_path: Path, monkeypatch: pytest.Monke
 @pytest.mark.slow
 def test_compiled_equals_eager() -> None:
     net = tiny("unet", "norm-equiv")
-    tiles = [np.random.default_rng(0).random((24, 32))]
-    eager, fast = Engine(net).run(tiles, None), Engine(net, compile=True).run(tiles, None)
+    tiles = np.random.default_rng(0).random((1, 1, 24, 32))
+    eager, fast = denoiser_for(net).run(tiles), denoiser_for(net, compile=True).run(tiles)
     np.testing.assert_allclose(fast, eager, atol=1e-5)

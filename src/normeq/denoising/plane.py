@@ -1,0 +1,60 @@
+"""One plane on its way through a denoiser: its units, its noise, and the way there and back."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from normeq.denoising.assumed_noise import PlaneNoise
+from normeq.denoising.missing import fill_missing
+from normeq.denoising.units import Floats, Mask, Units
+from normeq.images.source import Pixels
+
+
+class Plane(NamedTuple):
+    """Samples of one frame that are seen together.
+
+    Attributes
+    ----------
+    frame, samples
+        Where the plane is in the image.
+    units
+        The units in which the denoiser sees it.
+    means
+        What a hole gets that is too deep to be filled from its rim, in these units.
+    noise
+        What is assumed of its noise.
+    """
+
+    frame: int
+    samples: list[int]
+    units: Units
+    means: Floats
+    noise: PlaneNoise
+
+    def seen(self, stored: Pixels, missing: Mask) -> Floats:
+        """Return what the denoiser sees of stored values ``(C, H, W)``, with holes filled."""
+        holes = missing.any()
+        values = np.where(missing, 0.0, stored) if holes else stored.astype(np.float64)
+        transform = self.noise.transform
+        values = self.units.enter(values if transform is None else transform.forward(values))
+        if not holes:
+            return values
+        channels = zip(values, missing, self.means, strict=True)
+        return np.stack([fill_missing(*channel) for channel in channels])
+
+    def restored(self, values: Floats) -> Floats:
+        """Change what the denoiser gives back into stored values."""
+        stabilised = self.units.leave(values)
+        transform = self.noise.transform
+        return stabilised if transform is None else transform.inverse(stabilised)
+
+    def sigma(self, rows: slice, columns: slice) -> Floats | None:
+        """Return what the denoiser is told of the noise of some pixels, in its units.
+
+        One level, or a map ``(1, H, W)``; None if it is told nothing.
+        """
+        if self.noise.levels is not None:
+            return self.noise.levels.read(self.frame, rows, columns)[None] / self.units.scale
+        return None if self.noise.level is None else np.array(self.noise.level / self.units.scale)
