@@ -168,3 +168,13 @@ def test_demo(tmp_path: Path) -> None:
     before, after = (float(line.split()[-2]) for line in result.stdout.splitlines()[:2])
     assert after > before + 2
     assert (tmp_path / "demo/camera.preview.png").exists()
+
+
+def test_demo_tells_a_function_the_level_it_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mine_for_demo.py").write_text("def f():\n    return lambda y, sigma: y - sigma\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    command = ["demo", "-o", str(tmp_path / "out"), "--model", "mine_for_demo:f", "--sigma", "20"]
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 0, result.output

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -12,6 +13,7 @@ from normeq.denoising.denoiser import Denoiser
 from normeq.errors import UsageError
 from normeq.images.array import ArraySource
 from normeq.images.source import ImageSource
+from normeq.models.noise_maps import SIGMA_FLOOR
 
 Floats = NDArray[np.float64]
 
@@ -64,10 +66,25 @@ class LevelMap:
     gain: float
 
     def read(self, frame: int, rows: slice, columns: slice) -> Floats:
-        """Return the levels of some pixels, in stored units."""
+        """Return the levels of some pixels, in stored units.
+
+        Raised to a small share of the plane's mean, except where they are exactly 0.
+        """
         frame = frame if self.image.frames > 1 else 0
-        stored = self.image.read(frame, rows.start, rows.stop)[:, columns, 0]
-        return self.image.physical(stored) / self.gain
+        levels = self._levels(frame, rows)[:, columns]
+        return np.where(levels > 0, np.maximum(levels, SIGMA_FLOOR * self._mean(frame)), 0.0)
+
+    def _levels(self, frame: int, rows: slice) -> Floats:
+        stored = self.image.read(frame, rows.start, rows.stop)[..., 0]
+        levels = self.image.physical(stored) / self.gain
+        if not np.isfinite(levels).all() or (levels < 0).any():
+            raise UsageError("the map of sigma holds values that are not numbers from 0 up.")
+        return levels
+
+    @lru_cache(maxsize=1)  # noqa: B019 - lives no longer than the run
+    def _mean(self, frame: int) -> float:
+        rows = (slice(i, i + 1) for i in range(self.image.height))
+        return float(np.mean([self._levels(frame, row).mean() for row in rows]))
 
 
 def given_noise(denoiser: Denoiser, source: ImageSource, sigma: ArrayLike | None) -> AssumedNoise:
@@ -77,6 +94,9 @@ def given_noise(denoiser: Denoiser, source: ImageSource, sigma: ArrayLike | None
         return AssumedNoise([PlaneNoise()] * source.frames)
     levels = np.asarray(sigma, dtype=np.float64)
     gain = abs(source.gain)
+    levels_by_pixel = levels.ndim >= 2 and levels.shape != source.leading
+    if levels_by_pixel and not denoiser.takes_maps:
+        raise UsageError(f"{denoiser.name} takes one noise level for a plane, not a map of it.")
     for shape, axes in (((source.height, source.width), "YX"), (source.shape, source.axes)):
         if levels.shape == shape != source.leading:
             every = LevelMap(ArraySource(levels, axes), gain)

@@ -279,7 +279,10 @@ class _Frames:
         pixels, clipped = to_dtype(np.where(missing, 0.0, values), self._walk.dtype)
         if self._source.blank is not None:
             keep_apart(pixels, self._source.blank)
-        pixels[missing] = job.stored[crop][missing]
+        untouched = missing
+        if job.sigma is not None and job.sigma.ndim > 0:
+            untouched = missing | (job.sigma[crop] == 0)
+        pixels[untouched] = job.stored[crop][untouched]
         self._walk.clipped += clipped
         return pixels
 

@@ -18,9 +18,9 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from normeq import models
 from normeq._support import memory
 from normeq.errors import NormeqError, UsageError, reason
-from normeq.models import WrappedDenoiser
 from normeq.models.noise_maps import TakesSigma
 from normeq.nn import Normalized, fold
 from normeq.nn.fast.compilation import compiled
@@ -45,6 +45,8 @@ class Denoiser(ABC):
         What messages call it.
     takes_sigma
         Whether it is told the noise level.
+    takes_maps
+        Whether it can be told a noise level for each pixel.
     takes_correlation
         Whether it is told how far the noise is correlated.
     channels
@@ -63,6 +65,7 @@ class Denoiser(ABC):
 
     name: str
     takes_sigma: TakesSigma
+    takes_maps: bool = False
     takes_correlation: bool = False
     channels: int = 1
     halo: int | None = None
@@ -94,7 +97,8 @@ class Denoiser(ABC):
         tiles
             Of shape ``(N, C, H, W)``.
         sigma
-            Noise levels ``(N,)``, or maps of them ``(N, 1, H, W)``.
+            Noise levels ``(N,)``, or maps of them ``(N, 1, H, W)``, cut from those of the whole
+            image.
         lengths
             How far the noise of each tile is correlated along rows and columns, ``(N, 2)``.
         """
@@ -153,14 +157,15 @@ class NetworkDenoiser(Denoiser):
         self.name = name
         self.channels = channels_of(net)
         self.takes_sigma = takes_sigma(net)
+        self.takes_maps = self.takes_sigma != "never"
         self.takes_correlation = bool(getattr(net, "takes_correlation", False))
         self.offset_per_channel = bool(getattr(net, "offset_per_channel", False))
-        self.keeps_constants = isinstance(net, WrappedDenoiser)
+        self.keeps_constants = isinstance(net, models.WrappedDenoiser)
         self.law = _declared_law(net)
         if self.law == "none" and prove:
             self.law = _proven_law(net)
         # The statistics of the plane do what the wrapper would: its inner network has a reach.
-        local = net.inner if isinstance(net, WrappedDenoiser) else net
+        local = net.inner if isinstance(net, models.WrappedDenoiser) else net
         self.halo = getattr(local, "receptive_field", None)
         self.stride = int(getattr(local, "stride", 1)) if self.halo is not None else 1
         self._device = find_device(device)
@@ -184,15 +189,35 @@ class NetworkDenoiser(Denoiser):
         sigma: NDArray[np.float64] | None = None,
         lengths: NDArray[np.float64] | None = None,
     ) -> NDArray[Any]:
-        arguments = [self._tensor(tiles)]
-        if sigma is not None:
-            levels = self._tensor(sigma)
-            arguments.append(levels)
-            if lengths is not None:
-                arguments.append(_correlation_map(levels, self._tensor(lengths), tiles.shape))
+        given = self._tensor(tiles)
         with torch.inference_mode():
-            output: torch.Tensor = self._forward(*arguments)
-        return output.cpu().numpy()
+            if sigma is None:
+                output = self._forward(given)
+            elif sigma.ndim == 1 and lengths is None:
+                output = self._forward(given, self._tensor(sigma))
+            else:
+                output = self._run_with_maps(given, sigma, lengths)
+        result: NDArray[Any] = output.cpu().numpy()
+        return result
+
+    def _run_with_maps(
+        self,
+        given: torch.Tensor,
+        sigma: NDArray[np.float64],
+        lengths: NDArray[np.float64] | None,
+    ) -> torch.Tensor:
+        """Run with a level for each pixel, and ``σ·(1 + length)`` along rows and columns."""
+        levels = self._tensor(sigma).reshape(len(given), 1, *sigma.shape[2:] or (1, 1))
+        levels = levels.expand(-1, -1, *given.shape[-2:])
+        if not isinstance(self._net, models.Denoiser):  # a network of the user
+            output: torch.Tensor = self._forward(given, levels)
+            return output
+        maps = levels
+        if self.takes_correlation:
+            spread = 0.0 if lengths is None else self._tensor(lengths)[:, :, None, None]
+            maps = torch.cat((levels, (levels * (1 + spread)).expand(-1, 2, -1, -1)), 1)
+        # The call of a whole image would raise the smallest levels again, tile by tile.
+        return self._net.with_maps(given, maps)
 
     def _tensor(self, values: NDArray[np.float64]) -> torch.Tensor:
         return torch.from_numpy(values).to(self._dtype).to(self._device)
@@ -226,14 +251,6 @@ class NetworkDenoiser(Denoiser):
             for hook in hooks:
                 hook.remove()
         return math.ceil(max(sizes))
-
-
-def _correlation_map(
-    sigma: torch.Tensor, lengths: torch.Tensor, shape: tuple[int, ...]
-) -> torch.Tensor:
-    """Return ``σ·(1 + length)`` for rows and columns as a map ``(N, 2, H, W)``."""
-    levels = sigma if sigma.ndim == 4 else sigma.reshape(-1, 1, 1, 1)
-    return (levels * (1 + lengths[:, :, None, None])).expand(shape[0], 2, *shape[-2:])
 
 
 def takes_sigma(denoiser: Callable[..., Any]) -> TakesSigma:

@@ -56,5 +56,6 @@ class Plane(NamedTuple):
         One level, or a map ``(1, H, W)``; None if it is told nothing.
         """
         if self.noise.levels is not None:
-            return self.noise.levels.read(self.frame, rows, columns)[None] / self.units.scale
+            levels = self.noise.levels.read(self.frame, rows, columns)
+            return levels[None] / self.units.scale
         return None if self.noise.level is None else np.array(self.noise.level / self.units.scale)
