@@ -103,11 +103,6 @@ def output_paths(inputs: Sequence[Path], output: Path | None) -> list[Path]:
     return targets
 
 
-def _is_folder(path: Path) -> bool:
-    """Tell whether a path is a folder for results; a Zarr counts as a file."""
-    return os.path.isdir(path) and format_of(path) != "zarr"
-
-
 def beside(path: Path) -> Path:
     """Return the default place of a result: ``NAME.denoised.EXT`` in the folder of the input."""
     if _inside_zarr(path):
