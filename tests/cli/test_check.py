@@ -103,4 +103,4 @@ def test_prove_prints_the_certificate_and_draws_it(factories: str) -> None:
 def test_prove_refuses_what_is_no_network(factories: str) -> None:
     result = CliRunner().invoke(app, ["check", "--prove", f"{factories}:function"])
     assert result.exit_code == 2
-    assert "no network" in result.output
+    assert "only networks can be proven" in result.output

@@ -17,18 +17,27 @@ IMAGE = np.random.default_rng(0).random((3, 40, 50))
 
 
 def test_progress_is_told_to_a_function() -> None:
-    calls: list[tuple[int, int]] = []
-    normeq.denoise(IMAGE, model=NET, tile=16, progress=lambda *call: calls.append(call))
-    done = [first for first, _ in calls]
-    assert done == sorted(done)
-    assert calls[-1] == (IMAGE.size, IMAGE.size)
+    shares: list[float] = []
+    normeq.denoise(IMAGE, model=NET, tile=16, progress=shares.append)
+    assert len(shares) > 3
+    assert shares == sorted(shares)
+    assert shares[-1] == pytest.approx(1)
+
+
+def test_progress_over_files_counts_the_bad_ones_too(tmp_path: Path) -> None:
+    np.save(tmp_path / "image.npy", IMAGE)
+    (tmp_path / "bad.npy").write_bytes(b"no image")
+    shares: list[float] = []
+    normeq.denoise_files(tmp_path, model=NET, progress=shares.append)
+    assert shares[0] == pytest.approx(0.5), "the bad one comes first"
+    assert shares[-1] == pytest.approx(1)
 
 
 def test_a_run_can_be_cancelled_and_leaves_no_file(tmp_path: Path) -> None:
     cancel = threading.Event()
     with pytest.raises(Cancelled):
         normeq.denoise(
-            IMAGE, model=NET, tile=16, cancel=cancel, progress=lambda done, total: cancel.set()
+            IMAGE, model=NET, tile=16, cancel=cancel, progress=lambda share: cancel.set()
         )
     np.save(tmp_path / "image.npy", IMAGE)
     with pytest.raises(Cancelled):

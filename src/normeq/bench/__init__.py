@@ -2,12 +2,12 @@
 
 from normeq.bench.arithmetic import multiply_adds
 from normeq.bench.networks import NETWORKS, Case, Timing, measure
-from normeq.bench.whole_command import Part, denoise_parts
+from normeq.bench.whole_command import CommandPart, denoise_parts
 
 __all__ = [
     "NETWORKS",
     "Case",
-    "Part",
+    "CommandPart",
     "Timing",
     "denoise_parts",
     "measure",

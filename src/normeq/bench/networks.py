@@ -129,7 +129,7 @@ def measure(
     network, job, compiled
         See `Case`.
     batch, size
-        The input: so many gray images of so many pixels a side.
+        Number of gray images in the input, and pixels a side.
     rounds
         Each case runs once a round, after a warm-up.
     seconds

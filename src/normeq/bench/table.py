@@ -10,7 +10,7 @@ from typing import Any, get_type_hints
 from normeq._support.tables import read_csv, save_figure, write_csv
 from normeq.bench.chart import draw
 from normeq.bench.networks import Timing
-from normeq.bench.whole_command import Part
+from normeq.bench.whole_command import CommandPart
 
 
 def text(timings: Iterable[Timing]) -> str:
@@ -38,7 +38,7 @@ def write_timings(folder: Path, timings: Sequence[Timing]) -> None:
     save_figure(folder / "speed.png", lambda: draw(together))
 
 
-def write_parts(folder: Path, parts: Sequence[Part]) -> None:
+def write_parts(folder: Path, parts: Sequence[CommandPart]) -> None:
     """Write where the time of ``normeq denoise`` goes."""
     write_csv(folder / "denoise-time.csv", [_rounded(part) for part in parts])
 
@@ -57,7 +57,7 @@ def _timing(row: dict[str, str], kinds: dict[str, Any]) -> Timing:
     return Timing(**cells)
 
 
-def _rounded(row: Timing | Part) -> dict[str, Any]:
+def _rounded(row: Timing | CommandPart) -> dict[str, Any]:
     return {
         name: f"{value:.4g}" if isinstance(value, float) else value
         for name, value in asdict(row).items()

@@ -18,15 +18,15 @@ from normeq import denoise, images
 
 
 @dataclass(frozen=True)
-class Part:
+class CommandPart:
     """One part of the work, with its median time for each megapixel."""
 
     part: str
     seconds_per_megapixel: float
 
 
-def denoise_parts(model: str, size: int = 1024, rounds: int = 3) -> list[Part]:
-    """Time the command on a 16-bit TIFF of so many pixels a side, whole and in parts.
+def denoise_parts(model: str, size: int = 1024, rounds: int = 3) -> list[CommandPart]:
+    """Time the command on a 16-bit TIFF, whole and in parts.
 
     Parameters
     ----------
@@ -58,4 +58,6 @@ def denoise_parts(model: str, size: int = 1024, rounds: int = 3) -> list[Part]:
     megapixels = size**2 / 1e6
     medians = {part: statistics.median(taken) / megapixels for part, taken in times.items()}
     start_up = medians["command"] - sum(medians[part] for part in ("decode", "network", "encode"))
-    return [Part(part, seconds) for part, seconds in (medians | {"start-up": start_up}).items()]
+    return [
+        CommandPart(part, seconds) for part, seconds in (medians | {"start-up": start_up}).items()
+    ]

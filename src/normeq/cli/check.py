@@ -64,7 +64,9 @@ def _prove(model: str, f: Callable[..., Any], draw: Path | None) -> None:
     from normeq.errors import UsageError
 
     if not isinstance(f, nn.Module):
-        raise UsageError(f"{model} is no network to be proven, only a function to be measured.")
+        raise UsageError(
+            f"{model} is a function: only networks can be proven; leave --prove out to measure it."
+        )
     certificate = certify(f)
     if draw is not None:
         _draw(certificate, draw)

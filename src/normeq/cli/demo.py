@@ -17,16 +17,16 @@ def demo(
 ) -> None:
     """Add noise to a photograph of scikit-image, denoise it, and say what that gained."""
     import numpy as np
-    from skimage.data import camera
 
     from normeq import denoise, images, noise
+    from normeq._support.photograph import sample_photograph
     from normeq.denoising.denoiser import takes_sigma
     from normeq.denoising.names import resolve
     from normeq.denoising.preview import write_preview
     from normeq.errors import writing
     from normeq.metrics import psnr
 
-    clean = camera().astype(np.float32)
+    clean = (255 * sample_photograph()).astype(np.float32)
     noisy = clean + noise.draw("gaussian", clean.shape, sigma, np.random.default_rng(0))
     told = sigma if takes_sigma(resolve(model)) == "always" else None
     denoised = denoise(noisy, told, model=model)

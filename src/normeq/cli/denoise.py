@@ -76,12 +76,11 @@ def denoise(
     """
     if overwrite and skip_existing:
         raise UsageError("--overwrite and --skip-existing exclude each other: give one.")
-    from tqdm import tqdm
-
     from normeq.denoising import files
     from normeq.denoising.bands import WalkOptions
     from normeq.denoising.names import default_model, denoiser_for
     from normeq.denoising.paths import expand, output_paths
+    from normeq.denoising.progress import progress_bar
     from normeq.images import MAX_PIXELS
 
     denoiser = denoiser_for(
@@ -97,8 +96,7 @@ def denoise(
     paths = expand(inputs)
     targets = output_paths(paths, output)
     outcomes = []
-    total = files.total_pixels(paths, options)
-    with _logging(), tqdm(total=total, disable=None, unit="pixel", unit_scale=True) as bar:
+    with _logging(), progress_bar(len(paths)) as bar:
         jobs = files.outcomes(paths, targets, denoiser, options, bar.update)
         for number, path in enumerate(paths, 1):
             bar.set_description(f"{path.name} ({number}/{len(paths)})")

@@ -98,7 +98,8 @@ def denoise(
     value_range
         What is 0 and 1 to a network that is not equivariant, which is never normalised unasked.
     progress
-        Whether to show a progress bar, or a function to call with the pixels done and in all.
+        Whether to show a progress bar, or a function to call with the share of the work that is
+        done, from 0 to 1.
     cancel
         An event that ends the run with `normeq.errors.Cancelled` when another thread sets it.
 

@@ -128,7 +128,7 @@ def denoise_files(
     )
     walk = WalkOptions(nan, None, tile, value_range, cancel)
     options = FileOptions(sigma, axes, existing, max_pixels, walk)
-    with progress_report(total_pixels(paths, options), progress) as report:
+    with progress_report(len(paths), progress) as report:
         return list(outcomes(paths, targets, denoiser, options, report))
 
 
@@ -137,7 +137,7 @@ def outcomes(
     outputs: Sequence[Path],
     denoiser: Denoiser,
     options: FileOptions,
-    report: Callable[[int], object] = lambda pixels: None,
+    report: Callable[[float], object] = lambda share: None,
 ) -> Iterator[Outcome]:
     """Denoise images one by one; a bad one is an outcome, not the end.
 
@@ -148,14 +148,15 @@ def outcomes(
     denoiser, options
         What denoises them, and how.
     report
-        Called with the number of pixels of each finished band.
+        Called with each share of an image that is finished; those of one image add up to 1.
     """
     check_sigma(denoiser, options.sigma)
     for path, target in zip(inputs, outputs, strict=True):
         outcome = Outcome(str(path), str(target))
         start = time.perf_counter()
+        shares = _Shares(report)
         try:
-            _denoise_file(path, target, denoiser, options, outcome, report)
+            _denoise_file(path, target, denoiser, options, outcome, shares)
         except Cancelled:
             raise
         except NormeqError as error:
@@ -163,20 +164,26 @@ def outcomes(
         except Exception as error:  # whatever it is, it is about this file only
             log.debug("unexpected", exc_info=error)
             outcome.error = f"{path}: {type(error).__name__}: {reason(error)}"
+        shares.finish()
         outcome.seconds = round(time.perf_counter() - start, 3)
         yield outcome
 
 
-def total_pixels(inputs: Sequence[Path], options: FileOptions) -> int:
-    """Sum the pixels of all images that can be opened, from their headers."""
-    total = 0
-    for path in inputs:
-        try:
-            with open_image(path, options.axes, options.max_pixels) as source:
-                total += source.pixels
-        except NormeqError:
-            continue  # reported when its turn comes
-    return total
+class _Shares:
+    """Reports parts of one image as shares of it."""
+
+    def __init__(self, report: Callable[[float], object]) -> None:
+        self._report = report
+        self._left = 1.0
+
+    def add(self, share: float) -> None:
+        share = min(share, self._left)
+        self._left -= share
+        self._report(share)
+
+    def finish(self) -> None:
+        """Report what is left, also of an image that failed or was skipped."""
+        self.add(self._left)
 
 
 def _denoise_file(
@@ -185,7 +192,7 @@ def _denoise_file(
     denoiser: Denoiser,
     options: FileOptions,
     outcome: Outcome,
-    report: Callable[[int], object],
+    shares: _Shares,
 ) -> None:
     if os.path.exists(target) and options.existing != "overwrite":
         if options.existing == "refuse":
@@ -200,10 +207,10 @@ def _denoise_file(
         with writing(target):
             target.parent.mkdir(parents=True, exist_ok=True)
         if source.resumable:
-            _write_folder(walk, source, target, options, outcome, report)
+            _write_folder(walk, source, target, options, outcome, shares)
         else:
             with replacing(target) as temporary:
-                source.write(temporary, _watched(walk.bands(), report))
+                source.write(temporary, _watched(walk.bands(), source, shares))
     walk.log_clipped(path)
     outcome.clipped = walk.clipped
     outcome.status = "done"
@@ -215,7 +222,7 @@ def _write_folder(
     target: Path,
     options: FileOptions,
     outcome: Outcome,
-    report: Callable[[int], object],
+    shares: _Shares,
 ) -> None:
     """Write a folder under another name, going on with what a killed run has left of it."""
     partial = target.with_name(f".{target.name}.partial")
@@ -224,18 +231,18 @@ def _write_folder(
         outcome.resumed = bool(journal.done)
         for _, start in journal.done:
             rows = min(walk.plan.rows, source.height - start)
-            report(rows * source.width * source.samples)
-        source.write(partial, journal.recorded(_watched(walk.bands(journal.done), report)))
+            shares.add(rows * source.width * source.samples / source.pixels)
+        source.write(partial, journal.recorded(_watched(walk.bands(journal.done), source, shares)))
         # Until all of it is on the disk, the journal is what a killed run goes on from.
         sync_tree(partial)
         journal.close()
         replace_folder(partial, target)
 
 
-def _watched(bands: Iterator[Band], report: Callable[[int], object]) -> Iterator[Band]:
+def _watched(bands: Iterator[Band], source: ImageFile, shares: _Shares) -> Iterator[Band]:
     for band in bands:
         yield band
-        report(band.pixels.size)
+        shares.add(band.pixels.size / source.pixels)
 
 
 def _key(walk: Walk, source: ImageFile, options: FileOptions) -> str:

@@ -4,41 +4,47 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
-#: Whether to show a bar, or what to call with the pixels done so far and those there are.
-Progress = bool | Callable[[int, int], object]
+#: Whether to show a bar, or what to call with the share of the work that is done, from 0 to 1.
+Progress = bool | Callable[[float], object]
+_BAR = "{desc}{percentage:3.0f}%|{bar}| {elapsed}<{remaining}"
 
 
 @contextmanager
-def progress_report(total: int, progress: Progress | None) -> Iterator[Callable[[int], object]]:
-    """Give what takes the number of pixels of each finished part.
+def progress_report(total: float, progress: Progress) -> Iterator[Callable[[float], object]]:
+    """Give what takes the amount of each finished part of the work.
 
     Examples
     --------
-    >>> with progress_report(8, lambda done, total: print(f"{done} of {total}")) as report:
+    >>> with progress_report(8, lambda share: print(f"{share:.0%}")) as report:
     ...     _ = report(4), report(4)
-    4 of 8
-    8 of 8
+    50%
+    100%
 
     Parameters
     ----------
     total
-        Pixels there are.
+        The whole amount.
     progress
-        See `Progress`; None shows a bar on a terminal only.
+        See `Progress`.
     """
     if callable(progress):
-        call, done = progress, 0
+        call, done = progress, 0.0
 
-        def report(pixels: int) -> None:
+        def report(amount: float) -> None:
             nonlocal done
-            done += pixels
-            call(done, total)
+            done += amount
+            call(min(done / total, 1.0))
 
         yield report
         return
+    with progress_bar(total, hidden=not progress) as bar:
+        yield bar.update
+
+
+def progress_bar(total: float, *, hidden: bool | None = None) -> Any:
+    """Return a bar that shows percent and time left; on a terminal only if `hidden` is None."""
     from tqdm import tqdm
 
-    hidden = None if progress is None else not progress
-    with tqdm(total=total, disable=hidden, unit="pixel", unit_scale=True) as bar:
-        yield bar.update
+    return tqdm(total=total, disable=hidden, bar_format=_BAR)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import cycle
@@ -19,6 +20,10 @@ PROPERTIES: tuple[Property, ...] = get_args(Property)
 GAINS = (1e-3, 1e-2, 0.1, 10.0, 100.0, 1e3)
 #: In spreads of the image.
 OFFSETS = (1.0, -1.0, 10.0, -10.0, 100.0, -100.0, 1e3, -1e3)
+#: Largest error, in spreads of the image, that is still rounding.
+TOLERANCES = {torch.float64: 1e-9, torch.float32: 1e-3}
+# Beyond offsets of this many spreads, single precision is too coarse for the image itself.
+_REACH_OF_SINGLE = 100.0
 
 
 @dataclass(frozen=True)
@@ -159,10 +164,9 @@ def assert_equivariant(
     """
     if property not in PROPERTIES:
         raise UsageError(f"property {property!r} is unknown: use 'scale', 'shift' or 'norm'.")
-    coarse = _dtype_of(image) != torch.float64
-    offsets = tuple(offset for offset in OFFSETS if not coarse or abs(offset) <= 100)
-    allowed = tolerance if tolerance is not None else (1e-3 if coarse else 1e-9)
-    worst = equivariance_error(f, image, sigma, offsets=offsets).worst[property]
+    dtype = _dtype_of(image)
+    allowed = tolerance_of(dtype) if tolerance is None else tolerance
+    worst = equivariance_error(f, image, sigma, offsets=offsets_of(dtype)).worst[property]
     if not worst.error <= allowed:
         name = getattr(f, "__name__", "")
         raise EquivarianceError(
@@ -170,6 +174,17 @@ def assert_equivariant(
             f"{worst.gain:g} and offset {worst.offset:g} it is off by {worst.error:.1e} of the "
             f"image's spread, more than {allowed:g}."
         )
+
+
+def tolerance_of(dtype: torch.dtype) -> float:
+    """Return the largest error that is still rounding; below single precision, that of single."""
+    return TOLERANCES.get(dtype, TOLERANCES[torch.float32])
+
+
+def offsets_of(dtype: torch.dtype) -> tuple[float, ...]:
+    """Return the offsets, in spreads, at which images of a precision can be measured."""
+    reach = math.inf if dtype == torch.float64 else _REACH_OF_SINGLE
+    return tuple(offset for offset in OFFSETS if abs(offset) <= reach)
 
 
 def image_spread(image: Tensor) -> float:

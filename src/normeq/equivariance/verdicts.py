@@ -11,12 +11,16 @@ import numpy as np
 import torch
 from torch import nn
 
-from normeq.equivariance import OFFSETS, PROPERTIES, Measurement, Property, equivariance_error
+from normeq._support.photograph import sample_photograph
+from normeq.equivariance.measured import (
+    PROPERTIES,
+    TOLERANCES,
+    Measurement,
+    Property,
+    equivariance_error,
+    offsets_of,
+)
 from normeq.nn.inputs import image_channels
-
-#: Largest error, in spreads of the image, at which a property is said to hold. Single precision
-#: is judged on offsets of up to 100 spreads only: beyond them the input itself is too coarse.
-TOLERANCES = {torch.float64: 1e-6, torch.float32: 1e-3}
 
 
 @dataclass(frozen=True)
@@ -28,7 +32,7 @@ class CheckRow:
     measured: Measurement
 
     def holds(self, name: Property) -> bool:
-        """Whether the error of a property is no more than rounding."""
+        """Tell whether the error of a property is rounding alone."""
         return self.measured.worst[name].error <= TOLERANCES[self.dtype]
 
 
@@ -85,12 +89,9 @@ def verdict(rows: list[CheckRow]) -> str:
 
 def sample_images(size: int) -> Iterator[tuple[str, np.ndarray[Any, np.dtype[np.float64]]]]:
     """Yield a random, a constant and a real image with values in [0, 1], by name."""
-    from skimage import data
-
     yield "random", np.random.default_rng(0).random((size, size))
     yield "constant", np.full((size, size), 0.4)
-    camera = data.camera()[100 : 100 + size, 200 : 200 + size]
-    yield "photograph", np.resize(camera, (size, size)) / 255.0
+    yield "photograph", sample_photograph(size)
 
 
 def _measure(
@@ -99,8 +100,7 @@ def _measure(
     dtype: torch.dtype,
     sigma: float | None,
 ) -> Measurement:
-    reachable = 1e3 if dtype == torch.float64 else 100
-    offsets = [offset for offset in OFFSETS if abs(offset) <= reachable]
+    offsets = offsets_of(dtype)
     given = torch.as_tensor(image).to(dtype)
     if not isinstance(model, nn.Module):
         return equivariance_error(model, given.numpy(), sigma, offsets=offsets)

@@ -11,8 +11,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from normeq._support.photograph import sample_photograph
 from normeq._support.tables import make_folder, save_figure, write_csv
-from normeq.equivariance import Measurement, equivariance_error
+from normeq.equivariance import TOLERANCES, Measurement, equivariance_error
 from normeq.reproduce.equivariance_rows import Subject, subjects
 from normeq.reproduce.scale import Scale
 
@@ -21,9 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Row", "measure", "reproduce"]
 
-#: Largest error, in spreads of the image, at which a property is said to hold in float64.
-TOLERANCE = 1e-6
-
+_ROUNDING = TOLERANCES[torch.float64]
 _SIGMA = 25 / 255
 _SIDES = {Scale.SMALL: 48, Scale.PAPER: 128}
 _SIGNS = {True: "✓", False: "✗"}
@@ -40,7 +39,7 @@ class Row:
     @property
     def holds(self) -> tuple[bool, bool]:
         """Whether it is scale-equivariant, and whether it is shift-equivariant."""
-        return self.measured.scale <= TOLERANCE, self.measured.shift <= TOLERANCE
+        return self.measured.scale <= _ROUNDING, self.measured.shift <= _ROUNDING
 
     @property
     def agrees(self) -> bool:
@@ -155,9 +154,7 @@ def _errors(row: Row) -> tuple[float, float]:
 
 
 def _noisy_photograph(side: int) -> NDArray[np.float64]:
-    from skimage.data import camera
-
-    clean = camera()[100 : 100 + side, 200 : 200 + side] / 255
+    clean = sample_photograph(side)
     noisy: NDArray[np.float64] = clean + _SIGMA * np.random.default_rng(0).standard_normal(
         clean.shape
     )
