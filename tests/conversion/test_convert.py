@@ -188,7 +188,7 @@ def test_what_has_no_counterpart_is_refused_by_name(build, to: str, named: str) 
 
 
 def test_other_refusals() -> None:
-    with pytest.raises(UsageError, match="no variant to convert to"):
+    with pytest.raises(UsageError, match="not a variant to convert to"):
         convert(nn.Conv2d(1, 1, 1), "equivariant")
     with pytest.raises(UsageError, match="has not the shape of its input"):
         convert(nn.Conv2d(1, 2, 1), "norm-equiv-residual", example())

@@ -189,7 +189,10 @@ def test_a_computed_bias_is_refused_by_name() -> None:
 
 
 POOLS = {
-    "layer": (lambda p: nn.AvgPool2d(3, 1, p), lambda p: ("AvgPool2d with its padding", "without")),
+    "layer": (
+        lambda p: nn.AvgPool2d(3, 1, p),
+        lambda p: ("AvgPool2d", "AvgPool2d without its padding"),
+    ),
     "call": (
         lambda p: Calls(lambda _, y: F.avg_pool2d(y, 3, 1, p)),
         lambda p: ("avg_pool2d()", "without its padding"),

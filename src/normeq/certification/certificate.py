@@ -70,20 +70,20 @@ class Certificate:
         if self.shift is Status.PROVEN:
             lines[1] += f", within {self.bound:.1e} of the offset"
         if self.culprits:
-            mends = list(dict.fromkeys(culprit.mend for culprit in self.culprits))
-            head = ("module", "operation", "breaks", "mend", "why")
+            fixes = list(dict.fromkeys(culprit.fix for culprit in self.culprits))
+            head = ("module", "operation", "breaks", "fix", "why")
             rows = [
                 (
                     culprit.path or "(network)",
                     culprit.operation,
                     culprit.property + (" ?" if culprit.unknown else ""),
-                    f"[{mends.index(culprit.mend) + 1}]",
+                    f"[{fixes.index(culprit.fix) + 1}]",
                     culprit.reason,
                 )
                 for culprit in self.culprits
             ]
             lines += ["", *_columns([head, *rows]), ""]
-            lines += [f"[{number}] {mend}" for number, mend in enumerate(mends, 1)]
+            lines += [f"[{number}] {fix}" for number, fix in enumerate(fixes, 1)]
         return "\n".join(lines)
 
     def draw(self, path: str | PathLike[str]) -> None:

@@ -82,7 +82,7 @@ class _Network:
                 yield output, still
 
     def _outputs(self, image: Tensor, rest: Sequence[Any]) -> list[Tensor]:
-        """Run the network, with the same random numbers every time."""
+        """Propagation the network, with the same random numbers every time."""
         with torch.random.fork_rng():
             torch.manual_seed(0)
             leaves = tree_leaves(self._net(image, *rest))

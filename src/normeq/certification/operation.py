@@ -46,7 +46,7 @@ def find_law(operation: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Law
 
 
 @dataclass
-class Step:
+class Operation:
     """An operation being judged: how to run it, and where its law reports what it breaks.
 
     Attributes
@@ -81,36 +81,36 @@ class Step:
         self,
         which: Property,
         reason: str,
-        mend: str,
+        fix: str,
         *,
         suspects: bool = True,
         unknown: bool = False,
     ) -> None:
         """Report that this operation breaks a property; `suspects` before it share the blame."""
-        culprit = self._culprit(which, reason, mend, unknown)
+        culprit = self._culprit(which, reason, fix, unknown)
         self.blamed.append((culprit, suspects))
 
-    def owe(self, reason: str, mend: str) -> Culprit:
+    def owe(self, reason: str, fix: str) -> Culprit:
         """Return whom to blame if features weighted here are never summed up."""
-        return self._culprit("shift", reason, mend, unknown=False)
+        return self._culprit("shift", reason, fix, unknown=False)
 
-    def suspect(self, which: Property, reason: str, mend: str) -> None:
+    def suspect(self, which: Property, reason: str, fix: str) -> None:
         """Report a lawful coefficient that something later may not bear."""
-        self.suspected.append(self._culprit(which, reason, mend, unknown=False))
+        self.suspected.append(self._culprit(which, reason, fix, unknown=False))
 
-    def _culprit(self, which: Property, reason: str, mend: str, unknown: bool) -> Culprit:
-        return Culprit(self.path, self.operation, which, reason, mend, unknown, self.order)
+    def _culprit(self, which: Property, reason: str, fix: str, unknown: bool) -> Culprit:
+        return Culprit(self.path, self.operation, which, reason, fix, unknown, self.order)
 
     def output(self, d: float, c: float, index: int = 0) -> Shadow:
         """Return an output whose elements all share one law."""
         return uniform(self.shapes[index], d, c)
 
     def run(self, *args: Any, **kwargs: Any) -> Any:
-        """Run the operation on tensors."""
+        """Propagation the operation on tensors."""
         return self.target(*args, **kwargs)
 
     def run_planes(self, args: Any, kwargs: Any) -> Any:
-        """Run the operation on degrees, coefficients and rounding of its inputs in turn."""
+        """Propagation the operation on degrees, coefficients and rounding of its inputs in turn."""
         d, c, slack = (
             self.run(*on_plane(args, name), **on_plane(kwargs, name))
             for name in ("d", "c", "slack")

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.export.graph_signature import InputKind
 
-from normeq.certification.operation import Step, find_law, planes_like, shadows_in
+from normeq.certification.operation import Operation, find_law, planes_like, shadows_in
 
 # Importing these modules registers the laws.
 from normeq.certification.rules import elementwise, linear, movement, normalization
@@ -68,7 +68,7 @@ class Record:
 
 
 @dataclass
-class Run:
+class Propagation:
     """Shadows of a network's outputs, and the record of how they came about."""
 
     outputs: list[Shadow]
@@ -76,7 +76,9 @@ class Run:
     shadows: dict[str, Shadow]
 
 
-def run(program: torch.export.ExportedProgram, inputs: Iterable[Shadow | None], eps: float) -> Run:
+def run(
+    program: torch.export.ExportedProgram, inputs: Iterable[Shadow | None], eps: float
+) -> Propagation:
     """Send shadows through a traced network; `inputs` are those of its tensor arguments."""
     values: dict[str, Any] = {}
     records: list[Record] = []
@@ -94,7 +96,7 @@ def run(program: torch.export.ExportedProgram, inputs: Iterable[Shadow | None], 
             for result, source in zip(results, node.args[0], strict=True):
                 if getattr(source, "name", None) in user:
                     outputs.append(result if isinstance(result, Shadow) else lift(result))
-    return Run(outputs, records, {k: v for k, v in values.items() if isinstance(v, Shadow)})
+    return Propagation(outputs, records, {k: v for k, v in values.items() if isinstance(v, Shadow)})
 
 
 def _bind_inputs(
@@ -152,7 +154,7 @@ def _call(
             return _constant(target, args, kwargs)
     if dtype.is_floating_point:
         eps = max(eps, torch.finfo(dtype).eps)
-    step = Step(operation, _path(node), target, shapes, dtype, eps, order)
+    step = Operation(operation, _path(node), target, shapes, dtype, eps, order)
     result = _judge(step, args, kwargs) if sources else _unknown(step, PROPERTIES)
     result = _remember(step, sources, result)
     first = result if isinstance(result, Shadow) else result[0]
@@ -163,7 +165,7 @@ def _call(
     return result
 
 
-def _judge(step: Step, args: Any, kwargs: Any) -> Any:
+def _judge(step: Operation, args: Any, kwargs: Any) -> Any:
     """Apply the operation's law; without one, only what no gain or offset reaches is known."""
     known = find_law(step.operation, args, kwargs)
     if known not in (movement.move, linear.built_in):
@@ -181,7 +183,7 @@ def _judge(step: Step, args: Any, kwargs: Any) -> Any:
     return _unknown(step, [which for which in PROPERTIES if matters[which]])
 
 
-def _held_to_its_outputs(step: Step, result: Any) -> Any:
+def _held_to_its_outputs(step: Operation, result: Any) -> Any:
     """Bring what a law says to the shapes and the number format that come out of the operation."""
     single = isinstance(result, Shadow)
     outputs = [result] if single else list(result)
@@ -193,7 +195,7 @@ def _held_to_its_outputs(step: Step, result: Any) -> Any:
     return outputs[0] if single else outputs
 
 
-def _unknown(step: Step, lost: Sequence[Property]) -> Any:
+def _unknown(step: Operation, lost: Sequence[Property]) -> Any:
     """Report that an operation may break these properties, and what is left of its outputs."""
     for which in lost:
         step.blame(
@@ -208,7 +210,7 @@ def _unknown(step: Step, lost: Sequence[Property]) -> Any:
     return outputs if len(outputs) > 1 else outputs[0]
 
 
-def _remember(step: Step, sources: Sequence[Shadow], result: Any) -> Any:
+def _remember(step: Operation, sources: Sequence[Shadow], result: Any) -> Any:
     """Give the outputs the histories of the inputs and what happened in this step."""
     histories: dict[Property, History] = {}
     for which in PROPERTIES:

@@ -14,7 +14,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 from normeq.certification.certificate import Certificate, Status
 from normeq.certification.measurement import TOLERATED, measure, otherwise
 from normeq.certification.operation import span
-from normeq.certification.propagation import PROPERTIES, Run, culprits_of, run
+from normeq.certification.propagation import PROPERTIES, Propagation, culprits_of, run
 from normeq.certification.shadow import ANY, Culprit, Shadow, near, uniform
 from normeq.certification.tracing import Untraceable, trace
 from normeq.errors import UsageError
@@ -84,7 +84,7 @@ def certify(module: nn.Module, example: Example | None = None) -> Certificate:
     return Certificate(statuses["scale"], statuses["shift"], ordered, bound, tuple(outcome.records))
 
 
-def send(module: nn.Module, args: Sequence[Any]) -> Run | None:
+def send(module: nn.Module, args: Sequence[Any]) -> Propagation | None:
     """Send the laws of the arguments through a network; None if it cannot be traced."""
     try:
         return _run(trace(module, args), args)
@@ -92,7 +92,7 @@ def send(module: nn.Module, args: Sequence[Any]) -> Run | None:
         return None
 
 
-def _run(program: torch.export.ExportedProgram, args: Sequence[Any]) -> Run:
+def _run(program: torch.export.ExportedProgram, args: Sequence[Any]) -> Propagation:
     return run(program, _shadows(args), torch.finfo(args[0].dtype).eps)
 
 

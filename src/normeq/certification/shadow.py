@@ -41,8 +41,8 @@ class Culprit:
         What it breaks.
     reason
         Why, in one sentence.
-    mend
-        What would mend it.
+    fix
+        What would fix it.
     unknown
         Whether the operation is beyond the certificate's knowledge, rather than known to break.
     """
@@ -51,7 +51,7 @@ class Culprit:
     operation: str
     property: Property
     reason: str
-    mend: str
+    fix: str
     unknown: bool = False
     order: int = field(default=0, compare=False)
 

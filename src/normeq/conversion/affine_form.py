@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,12 +10,13 @@ import torch
 from torch import Tensor, fx, nn
 from torch.nn import functional as F
 from torch.nn.modules.batchnorm import _BatchNorm
-from torch.nn.modules.conv import _ConvNd
 
-from normeq.certification.propagation import Run
-from normeq.conversion.attention_twins import equivariant_from
+from normeq.certification.propagation import Propagation
+from normeq.conversion.affine_twins import affine_attention, affine_linear
 from normeq.conversion.batch_norm import LINEAR, fold_batch_norms, is_plain
-from normeq.conversion.editor import (
+from normeq.conversion.forward_pass import ForwardPass
+from normeq.conversion.network_editor import NetworkEditor
+from normeq.conversion.operations import (
     ADDITIONS,
     AVERAGE_POOLS,
     DROPOUTS,
@@ -25,27 +27,16 @@ from normeq.conversion.editor import (
     SMOOTH_LAYERS,
     SUBTRACTIONS,
     TANHS,
-    Editor,
-    Part,
-    name_of,
+    argument,
+    class_name,
 )
+from normeq.conversion.rules import CallRule, LayerRule, apply_rules, for_each, replace_by
 from normeq.conversion.scale_form import drop_bias
-from normeq.nn import (
-    AffineConv2d,
-    AffineConvTranspose2d,
-    AffineLinear,
-    AffineResidual,
-    SortPool,
-    constrain,
-    equivariant_attention,
-)
-from normeq.nn.padding import COPY_MODES, ReplicatePad
-
-_ACTIVATION_LAYERS = (*SMOOTH_LAYERS, *KINKED_LAYERS, nn.Tanh)
-_ACTIVATION_CALLS = (*SMOOTH_CALLS, *KINKED_CALLS, *TANHS)
+from normeq.nn import AffineResidual, SortPool, equivariant_attention
+from normeq.nn.padding import ReplicatePad
 
 
-def make_affine(editor: Editor, outcome: Run | None) -> None:
+def make_affine(editor: NetworkEditor, outcome: Propagation | None) -> None:
     """Convert so that every feature follows gain and offset, as the paper does.
 
     Kernels are projected onto those that sum to one, except on channels that the certificate's
@@ -54,14 +45,11 @@ def make_affine(editor: Editor, outcome: Run | None) -> None:
     """
     fold_batch_norms(editor)
     still = {} if outcome is None else _still_channels(outcome)
-    for path, layer in editor.layers():
-        _convert_layer(editor, path, layer, still.get(path))
-    for part in editor.parts():
-        for node in part.nodes:
-            _convert_call(part, node)
+    apply_rules(editor, _LAYER_RULES, _CALL_RULES, still)
+    editor.finish()
 
 
-def _still_channels(outcome: Run) -> dict[str, Tensor]:
+def _still_channels(outcome: Propagation) -> dict[str, Tensor]:
     """Return, for each linear layer, which channels of its input do not move with the offset."""
     found = {}
     for record in outcome.records:
@@ -73,158 +61,119 @@ def _still_channels(outcome: Run) -> dict[str, Tensor]:
     return found
 
 
-def _convert_layer(editor: Editor, path: str, layer: nn.Module, still: Tensor | None) -> None:
-    """Exchange a layer for its counterpart; those without one are left for the certificate."""
-    free = 0
-    if still is not None and still.any():
-        if still.all() and isinstance(layer, LINEAR):
-            drop_bias(editor, path, layer)  # nothing here follows the offset: any kernel will do
-            return
-        free = int(still.flip(0).cumprod(0).sum())
-    if hasattr(layer, "parametrizations"):
+def _convert_linear(
+    editor: NetworkEditor, path: str, layer: nn.Module, still: Tensor | None
+) -> None:
+    """Project the kernels; where nothing follows the offset, any kernel will do."""
+    if still is not None and still.all():
+        drop_bias(editor, path, layer, still)
         return
-    if isinstance(layer, _BatchNorm):
-        editor.replace(path, layer, nn.Identity())
-    elif isinstance(layer, _ACTIVATION_LAYERS):
-        editor.replace(path, layer, SortPool())
-    elif isinstance(layer, tuple(DROPOUTS.values())):
-        editor.replace(path, layer, nn.Identity())
-    elif isinstance(layer, nn.AvgPool1d | nn.AvgPool2d | nn.AvgPool3d):
-        if layer.count_include_pad and _is_padded(layer.padding):
-            layer.count_include_pad = False
-            editor.note(path, f"{type(layer).__name__} with its padding", "without")
-    elif isinstance(layer, nn.ZeroPad2d | nn.ConstantPad2d):
-        editor.replace(path, layer, nn.ReplicationPad2d(layer.padding))
-    elif isinstance(layer, nn.MultiheadAttention):
-        twin = equivariant_from(layer)
-        if twin is not None:
-            editor.replace(path, layer, twin)
-    elif isinstance(layer, nn.Linear | _ConvNd) and is_plain(layer):
-        linear = _affine_linear(layer, free)
-        if linear is not None:
-            now = f"affine {name_of(layer)}" if linear is layer else name_of(linear)
-            editor.replace(path, layer, linear.to(layer.weight), now)
+    if hasattr(layer, "parametrizations") or not is_plain(layer):
+        return  # its kernels are computed from others: left for the certificate
+    free = 0 if still is None else int(still.flip(0).cumprod(0).sum())
+    twin = affine_linear(layer, free)
+    if twin is not None:
+        now = f"affine {class_name(layer)}" if twin is layer else class_name(twin)
+        editor.replace(path, layer, twin.to(layer.weight), now)  # type: ignore[arg-type]
 
 
-def _affine_linear(layer: nn.Linear | _ConvNd, free: int) -> nn.Module | None:
-    """Return an affine layer with the projected weights of a linear one."""
-    if isinstance(layer, nn.Linear):
-        dense = AffineLinear(layer.in_features, layer.out_features, free_channels=free)
-        return _with_weight(dense, layer.weight)
-    if isinstance(layer, nn.ConvTranspose2d):
-        return _affine_upsampling(layer)
-    if not isinstance(layer, nn.Conv1d | nn.Conv2d | nn.Conv3d):
-        return None
-    copies = layer.padding_mode in COPY_MODES
-    if isinstance(layer, nn.Conv2d):
-        mode: Any = layer.padding_mode if copies else "reflect"
-        padding: Any = layer.padding
-        conv = AffineConv2d(
-            layer.in_channels,
-            layer.out_channels,
-            _pair(layer.kernel_size),
-            _pair(layer.stride),
-            padding,
-            _pair(layer.dilation),
-            layer.groups,
-            padding_mode=mode,
-            free_channels=free,
-        )
-        return _with_weight(conv, layer.weight)
-    layer.register_parameter("bias", None)
-    layer.padding_mode = layer.padding_mode if copies else "replicate"
-    return constrain(layer, free_channels=free)
+def _leave_padding_out(editor: NetworkEditor, path: str, layer: Any, still: Tensor | None) -> None:
+    if layer.count_include_pad and _is_padded(layer.padding):
+        twin = copy.copy(layer)
+        twin.count_include_pad = False
+        editor.replace(path, layer, twin, f"{class_name(layer)} without its padding")
 
 
-def _with_weight(layer: nn.Module, weight: Tensor) -> nn.Module:
-    """Give a constrained layer a weight, which it projects onto its constraint."""
-    layer.weight = weight.detach()
-    return layer
+def _copy_the_border(editor: NetworkEditor, path: str, layer: Any, still: Tensor | None) -> None:
+    editor.replace(path, layer, nn.ReplicationPad2d(layer.padding))
 
 
-def _pair(numbers: tuple[int, ...]) -> tuple[int, int]:
-    return numbers[0], numbers[1]
-
-
-def _affine_upsampling(layer: nn.ConvTranspose2d) -> nn.Module | None:
-    """Return an affine layer of the same output size as a transposed convolution's."""
-    dense = all(dilation == 1 for dilation in layer.dilation)
-    padding: Any = layer.padding
-    if layer.stride == layer.kernel_size and dense and not any((*padding, *layer.output_padding)):
-        size = _pair(layer.kernel_size)
-        up = AffineConvTranspose2d(layer.in_channels, layer.out_channels, size, layer.groups)
-        return _with_weight(up, layer.weight)
-    grown = [
-        size + extra - 2 * pad
-        for size, extra, pad in zip(layer.kernel_size, layer.output_padding, padding, strict=True)
-    ]
-    if grown != list(layer.stride) or not dense:
-        return None  # its output is not a whole multiple of its input
-    # Kernels that overlap sum to something else in every phase: interpolate, then convolve.
-    return nn.Sequential(
-        nn.Upsample(scale_factor=tuple(float(step) for step in layer.stride)),
-        AffineConv2d(layer.in_channels, layer.out_channels, 3, padding=1, groups=layer.groups),
-    )
-
-
-def _convert_call(part: Part, node: fx.Node) -> None:
-    """Exchange an operation for its counterpart."""
-    if part.calls(node, _ACTIVATION_CALLS):
-        part.call_instead(node, SortPool(), node.args[:1], "SortPool")
-    elif part.calls(node, (*ADDITIONS, *SUBTRACTIONS)):
-        if all(part.is_feature(argument) for argument in node.args[:2]):
-            _join(part, node, sign=1 if node.target in ADDITIONS else -1)
-    elif part.calls(node, tuple(DROPOUTS)):
-        source = node.args[0]
-        assert isinstance(source, fx.Node)
-        part.drop(node, source, "none")
-    elif part.calls(node, (F.pad,)) and _argument(node, 2, "mode", "constant") == "constant":
-        amounts = _argument(node, 1, "pad")
-        part.call_instead(node, ReplicatePad(), (node.args[0], amounts), "ReplicatePad")
-    elif part.calls(node, AVERAGE_POOLS) and _counts_padding(node):
-        node.args = node.args[:5]
-        part.retarget(node, node.target, "without its padding", count_include_pad=False)  # type: ignore[arg-type]
-    elif part.calls(node, (F.scaled_dot_product_attention,)):
-        part.retarget(node, equivariant_attention, "equivariant_attention()")
-
-
-def _argument(node: fx.Node, position: int, name: str, default: Any = None) -> Any:
-    """Return an argument of a call, by position or by name."""
-    return node.args[position] if len(node.args) > position else node.kwargs.get(name, default)
-
-
-def _counts_padding(node: fx.Node) -> bool:
-    """Whether an average pool divides by the size of its window, padding included."""
-    return (
-        _argument(node, 5, "count_include_pad", True) is not False
-        and _argument(node, 6, "divisor_override") is None
-        and _is_padded(_argument(node, 3, "padding", 0))
-    )
+def _convert_attention(
+    editor: NetworkEditor, path: str, layer: nn.MultiheadAttention, still: Tensor | None
+) -> None:
+    twin = affine_attention(layer)
+    if twin is not None:
+        editor.replace(path, layer, twin)
 
 
 def _is_padded(padding: Any) -> bool:
     return any(padding) if isinstance(padding, tuple | list) else padding != 0
 
 
-def _join(part: Part, node: fx.Node, sign: int) -> None:
-    """Turn an addition into an affine residual with the same proportions."""
+def _sort(forward: ForwardPass, node: fx.Node) -> None:
+    forward.call_layer(node, SortPool(), node.args[:1], "SortPool")
+
+
+def _skip(forward: ForwardPass, node: fx.Node) -> None:
+    source = node.args[0]
+    assert isinstance(source, fx.Node)
+    forward.leave_out(node, source)
+
+
+def _replicate(forward: ForwardPass, node: fx.Node) -> None:
+    if argument(node, 2, "mode", "constant") == "constant":
+        amounts = argument(node, 1, "pad")
+        forward.call_layer(node, ReplicatePad(), (node.args[0], amounts), "ReplicatePad")
+
+
+def _average_without_padding(forward: ForwardPass, node: fx.Node) -> None:
+    counts_padding = (
+        argument(node, 5, "count_include_pad", True) is not False
+        and argument(node, 6, "divisor_override") is None
+        and _is_padded(argument(node, 3, "padding", 0))
+    )
+    if counts_padding:
+        pool: Any = node.target
+        options = {**node.kwargs, "count_include_pad": False}
+        forward.call_function(node, pool, node.args[:5], "without its padding", **options)
+
+
+def _attend_by_ratios(forward: ForwardPass, node: fx.Node) -> None:
+    forward.call_function(
+        node, equivariant_attention, node.args, "equivariant_attention()", **node.kwargs
+    )
+
+
+def _join(forward: ForwardPass, node: fx.Node) -> None:
+    """Turn an addition or subtraction into an affine residual with the same proportions."""
     alpha = node.kwargs.get("alpha", 1)
-    if not isinstance(alpha, int | float):
-        return  # known only when the network runs
-    (a, weight_a), (b, weight_b) = (_without_factor(part, value) for value in node.args[:2])
+    both = all(forward.is_feature(value) for value in node.args[:2])
+    if not both or not isinstance(alpha, int | float):
+        return  # a constant, or a proportion known only when the network runs
+    sign = 1 if node.target in ADDITIONS else -1
+    (a, weight_a), (b, weight_b) = (_without_factor(forward, value) for value in node.args[:2])
     weight_b *= sign * alpha
     residual = AffineResidual()
     with torch.no_grad():
         # y - n(y) becomes 2·y - n(y): what was noise is now noise on the image.
         residual.t.fill_(weight_b / (weight_a + weight_b) if weight_b > 0 else weight_b)
-    part.call_instead(node, residual, (a, b), "AffineResidual")
+    forward.call_layer(node, residual, (a, b), "AffineResidual")
 
 
-def _without_factor(part: Part, value: Any) -> tuple[Any, float]:
+def _without_factor(forward: ForwardPass, value: Any) -> tuple[Any, float]:
     """Return what is scaled by a number, and that number."""
-    if part.calls(value, PRODUCTS):
+    if forward.calls(value, PRODUCTS):
         numbers: Sequence[Any] = [v for v in value.args if isinstance(v, int | float)]
-        features = [v for v in value.args if part.is_feature(v)]
+        features = [v for v in value.args if forward.is_feature(v)]
         if len(numbers) == len(features) == 1 and numbers[0] > 0:
             return features[0], float(numbers[0])
     return value, 1.0
+
+
+_LAYER_RULES: dict[type[nn.Module], LayerRule] = {
+    _BatchNorm: replace_by(nn.Identity),
+    **for_each((*SMOOTH_LAYERS, *KINKED_LAYERS, nn.Tanh), replace_by(SortPool)),
+    **for_each(DROPOUTS.values(), replace_by(nn.Identity)),
+    **for_each((nn.AvgPool1d, nn.AvgPool2d, nn.AvgPool3d), _leave_padding_out),
+    **for_each((nn.ZeroPad2d, nn.ConstantPad2d), _copy_the_border),
+    nn.MultiheadAttention: _convert_attention,
+    **for_each(LINEAR, _convert_linear),
+}
+_CALL_RULES: dict[Any, CallRule] = {
+    **for_each((*SMOOTH_CALLS, *KINKED_CALLS, *TANHS), _sort),
+    **for_each((*ADDITIONS, *SUBTRACTIONS), _join),
+    **for_each(DROPOUTS, _skip),
+    **for_each(AVERAGE_POOLS, _average_without_padding),
+    F.pad: _replicate,
+    F.scaled_dot_product_attention: _attend_by_ratios,
+}

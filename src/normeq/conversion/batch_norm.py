@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TypeGuard
 
 import torch
-from torch import Tensor, fx, nn
+from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.conv import _ConvTransposeNd
 
-from normeq.conversion.editor import Editor, name_of
+from normeq.conversion.network_editor import NetworkEditor
+from normeq.conversion.operations import class_name
+from normeq.nn.fast.graph import feeds_only
 
 LINEAR = (nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.Linear, _ConvTransposeNd)
 
@@ -41,22 +44,24 @@ def gain_of(norm: _BatchNorm) -> Tensor:
 
 
 @torch.no_grad()
-def fold_batch_norms(editor: Editor) -> None:
+def fold_batch_norms(editor: NetworkEditor) -> None:
     """Fold every batch norm that directly follows a linear layer; its shift is dropped."""
-    uses = _uses(editor)
-    for part in editor.parts():
-        for node in part.nodes:
-            norm, before = part.layer(node), _input(node)
-            layer = part.layer(before)
-            if not _has_statistics(norm) or not isinstance(layer, LINEAR):
-                continue
-            if "weight" not in layer._parameters or not is_plain(layer):
-                continue  # its kernels are computed from others: they cannot be scaled
-            alone = len(before.users) == 1 if before is not None else False
-            if alone and uses[layer] == uses[norm] == 1:
+    uses = _count_uses(editor)
+    for forward in editor.forward_passes:
+        for node in forward.nodes:
+            norm, before = forward.layer(node), node.args[0] if node.args else None
+            layer = forward.layer(before)
+            if (
+                has_statistics(norm)
+                and feeds_only(before, node)
+                and isinstance(layer, LINEAR)
+                and "weight" in layer._parameters  # not computed from others
+                and is_plain(layer)
+                and uses[layer] == uses[norm] == 1
+            ):
                 _scale(layer, gain_of(norm))
-                path = f"{part.path}.{node.target}".lstrip(".")
-                editor.replace(path, norm, nn.Identity(), f"folded into {name_of(layer)}")
+                path = f"{forward.path}.{node.target}".lstrip(".")
+                editor.replace(path, norm, nn.Identity(), f"folded into {class_name(layer)}")
 
 
 def is_plain(layer: nn.Module) -> bool:
@@ -69,24 +74,16 @@ def is_plain(layer: nn.Module) -> bool:
     )
 
 
-def _uses(editor: Editor) -> dict[nn.Module, int]:
-    """Count how often each layer is called in the forward passes that can be traced."""
-    counts: dict[nn.Module, int] = {}
-    for part in editor.parts():
-        for node in part.nodes:
-            layer = part.layer(node)
-            if layer is not None:
-                counts[layer] = counts.get(layer, 0) + 1
-    return counts
-
-
-def _input(node: fx.Node) -> fx.Node | None:
-    first = node.args[0] if node.args else None
-    return first if isinstance(first, fx.Node) else None
-
-
-def _has_statistics(layer: nn.Module | None) -> TypeGuard[_BatchNorm]:
+def has_statistics(layer: nn.Module | None) -> TypeGuard[_BatchNorm]:
+    """Whether a layer is a batch norm with running statistics."""
     return isinstance(layer, _BatchNorm) and layer.running_var is not None
+
+
+def _count_uses(editor: NetworkEditor) -> Counter[nn.Module | None]:
+    """Count how often each layer is called in the forward passes that can be traced."""
+    return Counter(
+        forward.layer(node) for forward in editor.forward_passes for node in forward.nodes
+    )
 
 
 def _scale(layer: nn.Module, gain: Tensor) -> None:

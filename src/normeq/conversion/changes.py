@@ -18,7 +18,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Report:
+class ConversionReport:
     """What `convert` did to a network.
 
     Attributes

@@ -1,4 +1,4 @@
-"""Equivariant twins of any network: the public door."""
+"""Equivariant twins of any network."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from normeq.certification import Certificate, Status
 from normeq.certification.prover import Example, arguments, certify, refuse_unfit, send
 from normeq.conversion.affine_form import make_affine
-from normeq.conversion.changes import Report
-from normeq.conversion.editor import Editor
+from normeq.conversion.changes import ConversionReport
+from normeq.conversion.network_editor import NetworkEditor
 from normeq.conversion.residual_form import OnDifferences, refuse_misfit
 from normeq.conversion.scale_form import make_homogeneous
 from normeq.errors import UsageError
@@ -26,7 +26,7 @@ TARGETS: tuple[Target, ...] = get_args(Target)
 
 def convert(
     module: nn.Module, to: Target, example: Example | None = None
-) -> tuple[nn.Module, Report]:
+) -> tuple[nn.Module, ConversionReport]:
     """Return a twin of a network that has a property by construction, proven, and what changed.
 
     The twin is called as the network is, its layers keep their names as far as they can, and it
@@ -50,7 +50,7 @@ def convert(
     Returns
     -------
     tuple
-        The twin, in the original's mode, and a `Report`.
+        The twin, in the original's mode, and a `ConversionReport`.
 
     Examples
     --------
@@ -64,11 +64,11 @@ def convert(
     <Status.PROVEN: 'proven'>
     """
     if to not in TARGETS:
-        raise UsageError(f"{to!r} is no variant to convert to: use one of {', '.join(TARGETS)}.")
+        raise UsageError(f"{to!r} is not a variant to convert to: use one of {', '.join(TARGETS)}.")
     args = _filled(arguments(module, example))
     reference = copy.deepcopy(module).eval()
     refuse_unfit(reference, args)
-    editor = Editor(module, args)
+    editor = NetworkEditor(module, args)
     if to == "norm-equiv-wrapped":
         editor.wrap(Normalized(editor.root, "mean-std"))
     elif to == "norm-equiv":
@@ -84,7 +84,7 @@ def convert(
     certificate = certify(copy.deepcopy(twin).eval(), args)
     _refuse(module, to, certificate)
     sizes = tuple(sum(p.numel() for p in net.parameters()) for net in (module, twin))
-    report = Report(
+    report = ConversionReport(
         to, tuple(editor.changes), (sizes[0], sizes[1]), _distance(module, twin, args), certificate
     )
     return twin, report
@@ -100,7 +100,7 @@ def _filled(args: list[object]) -> list[object]:
     return args
 
 
-def _relabel(editor: Editor, variant: Variant) -> None:
+def _relabel(editor: NetworkEditor, variant: Variant) -> None:
     """Let a changed network of the registry say what it is now: nothing `create` can build."""
     net: Any = editor.root
     if editor.changes and hasattr(net, "config") and hasattr(net, "equivariance"):
@@ -121,7 +121,7 @@ def _refuse(module: nn.Module, to: Target, certificate: Certificate) -> None:
     raise UsageError(
         f"{type(module).__name__} cannot be made {to}, because there is no counterpart for: "
         f"{listed}. Convert it to 'norm-equiv-wrapped', which takes any network of an image, or of "
-        f"an image and a noise level, or change these ({left[0].reason} Mend: {left[0].mend})."
+        f"an image and a noise level, or change these ({left[0].reason} Fix: {left[0].fix})."
     )
 
 

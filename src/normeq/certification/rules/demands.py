@@ -1,6 +1,6 @@
 """What operations demand of their inputs: to share one law, to ignore gain, to ignore offset.
 
-Each function reports to the step what is not met, then returns what would hold if it were mended,
+Each function reports to the step what is not met, then returns what would hold if it were fixed,
 so that everything further on is judged on its own account.
 """
 
@@ -11,17 +11,17 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from normeq.certification.operation import Step, planes_like, span
+from normeq.certification.operation import Operation, planes_like, span
 from normeq.certification.shadow import ANY, Shadow, near, tolerance
 
-#: The mend for nonlinearities on features that follow the offset.
+#: The fix for nonlinearities on features that follow the offset.
 SORT = (
     "sort pooling (normeq.nn.SortPool) in its place, or differences before it "
     "(normeq.nn.ZeroSumConv2d)"
 )
 
 
-#: The mend for what mixes features that move differently.
+#: The fix for what mixes features that move differently.
 SAME_KIND = "features of one kind before it (kernels that all sum to one, or all to zero)"
 
 
@@ -31,12 +31,12 @@ def agree(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
     return joined, (a != b) & (a != ANY) & (b != ANY)
 
 
-def mended(shadow: Shadow) -> Tensor:
+def as_if_fixed(shadow: Shadow) -> Tensor:
     """Coefficients as they were if features that move with the offset followed it exactly."""
     return shadow.moves.to(torch.float64)
 
 
-def merge(step: Step, inputs: Sequence[Shadow], does: str, mend: str = SORT) -> Shadow:
+def merge(step: Operation, inputs: Sequence[Shadow], does: str, fix: str = SORT) -> Shadow:
     """Demand one law for all inputs, element by element: ``min``, ``where`` and the like."""
     shape = torch.broadcast_shapes(*(shadow.shape for shadow in inputs))
     first, *others = (planes_like(shadow, shape) for shadow in inputs)
@@ -49,7 +49,7 @@ def merge(step: Step, inputs: Sequence[Shadow], does: str, mend: str = SORT) -> 
         slack = torch.maximum(slack, other.slack)
         lowest, highest = torch.minimum(lowest, other.c), torch.maximum(highest, other.c)
     if degrees_differ.any():
-        step.blame("scale", f"it {does} things that scale differently.", mend)
+        step.blame("scale", f"it {does} things that scale differently.", fix)
     halfway = (lowest + highest) / 2
     if near(highest, lowest, slack).all():
         return Shadow(d, halfway, slack + (highest - lowest) / 2)
@@ -57,14 +57,14 @@ def merge(step: Step, inputs: Sequence[Shadow], does: str, mend: str = SORT) -> 
     step.blame(
         "shift",
         f"it {does} things that move differently with the offset (coefficients {span(moving)}).",
-        mend,
+        fix,
     )
     follows = torch.maximum(highest.abs(), lowest.abs()) > tolerance(slack)
     return Shadow(d, follows.to(torch.float64), slack)
 
 
 def alike(
-    step: Step, shadow: Shadow, dims: Sequence[int], does: str, mend: str = SAME_KIND
+    step: Operation, shadow: Shadow, dims: Sequence[int], does: str, fix: str = SAME_KIND
 ) -> Shadow:
     """Demand one law along some axes; return the shadow with those axes of size one."""
     axes = [axis % max(shadow.c.ndim, 1) for axis in dims]
@@ -74,7 +74,7 @@ def alike(
     lowest = torch.where(known, shadow.d, torch.inf).amin(axes, keepdim=True)
     highest = torch.where(known, shadow.d, -torch.inf).amax(axes, keepdim=True)
     if ((highest > lowest) & highest.isfinite()).any():
-        step.blame("scale", f"it {does} features that scale differently.", mend)
+        step.blame("scale", f"it {does} features that scale differently.", fix)
     low, high = shadow.c.amin(axes, keepdim=True), shadow.c.amax(axes, keepdim=True)
     slack = shadow.slack.amax(axes, keepdim=True)
     c = (low + high) / 2
@@ -84,32 +84,32 @@ def alike(
             "shift",
             f"it {does} features that move differently with the offset "
             f"(coefficients {coefficients}).",
-            mend,
+            fix,
         )
-        c = mended(shadow).amax(axes, keepdim=True)
+        c = as_if_fixed(shadow).amax(axes, keepdim=True)
         return Shadow(lowest, c, slack)
     return Shadow(lowest, c, slack + (high - low) / 2)
 
 
-def ignore_offset(step: Step, shadow: Shadow, does: str, mend: str = SORT) -> Shadow:
+def ignore_offset(step: Operation, shadow: Shadow, does: str, fix: str = SORT) -> Shadow:
     """Demand ``c = 0``; return the shadow with what is left of the offset counted as rounding."""
     if shadow.moves.any():
         moving = span(shadow.c[shadow.moves])
         step.blame(
-            "shift", f"it {does} features that move with the offset (coefficient {moving}).", mend
+            "shift", f"it {does} features that move with the offset (coefficient {moving}).", fix
         )
-        return Shadow(shadow.d, mended(shadow), shadow.slack)
+        return Shadow(shadow.d, as_if_fixed(shadow), shadow.slack)
     return Shadow(shadow.d, torch.zeros_like(shadow.c), shadow.slack + shadow.c.abs())
 
 
-def ignore_gain(step: Step, shadow: Shadow, does: str, mend: str) -> Shadow:
+def ignore_gain(step: Operation, shadow: Shadow, does: str, fix: str) -> Shadow:
     """Demand ``d = 0``, of zeros as well: a curve may turn them into other numbers."""
     scaling = shadow.d[(shadow.d != 0) & (shadow.d != ANY)]
     if scaling.numel():
         step.blame(
             "scale",
             f"it {does} features of degree {span(scaling)}, but only degree 0 (ratios) would do.",
-            mend,
+            fix,
             suspects=False,
         )
         return shadow

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from normeq.certification.operation import Step, law, planes_like, shadows_in
+from normeq.certification.operation import Operation, law, planes_like, shadows_in
 from normeq.certification.rules.demands import SORT, agree, alike, ignore_gain, ignore_offset, merge
 from normeq.certification.rules.linear import NO_BIAS, WEIGHTED
 from normeq.certification.shadow import ANY, Shadow, Weights, lift, near
@@ -20,7 +20,7 @@ ONE_DEGREE = "bring both to one degree before"
 HOMOGENEOUS = "an activation that scales with its input (ReLU, LeakyReLU, SortPool)"
 RATIOS = "feed it ratios (divide by a spread of the image before)"
 NO_FIXED_NUMBER = (
-    "no fixed number: it sets a scale (0/0 is mended by an infinite divisor where the spread is 0)"
+    "no fixed number: it sets a scale (for 0/0, divide by infinity where the spread is 0)"
 )
 
 
@@ -35,7 +35,7 @@ def _pair(a: Any, b: Any) -> tuple[Shadow, Shadow]:
 
 
 @law("add", "sub", "rsub", many=True)
-def add(step: Step, a: Any, b: Any, *, alpha: float = 1) -> Shadow:
+def add(step: Operation, a: Any, b: Any, *, alpha: float = 1) -> Shadow:
     """Coefficients add up; degrees must agree."""
     if step.operation == "rsub":
         a, b = b, a
@@ -60,7 +60,7 @@ def add(step: Step, a: Any, b: Any, *, alpha: float = 1) -> Shadow:
 
 
 @law("lerp", many=True)
-def lerp(step: Step, a: Any, b: Any, weight: Any) -> Shadow:
+def lerp(step: Operation, a: Any, b: Any, weight: Any) -> Shadow:
     """``(1 - t)·a + t·b``."""
     first, second = _pair(a, b)
     if isinstance(weight, Shadow):
@@ -77,7 +77,7 @@ def lerp(step: Step, a: Any, b: Any, weight: Any) -> Shadow:
 
 
 @law("mul", "div", "true_divide", many=True)
-def multiply(step: Step, a: Any, b: Any, *, rounding_mode: str | None = None) -> Shadow:
+def multiply(step: Operation, a: Any, b: Any, *, rounding_mode: str | None = None) -> Shadow:
     """Known factors scale the coefficient; between features degrees add up, without offset."""
     if rounding_mode is not None:
         bent: Shadow = curve(step, a, b)
@@ -102,7 +102,7 @@ def multiply(step: Step, a: Any, b: Any, *, rounding_mode: str | None = None) ->
     return Shadow(d, c, first.slack + second.slack + step.eps)
 
 
-def _weighted(step: Step, weights: Shadow, values: Shadow) -> Shadow:
+def _weighted(step: Operation, weights: Shadow, values: Shadow) -> Shadow:
     """Multiply by weights that add up to one, in the expectation of a sum."""
     marks = weights.weights
     assert marks is not None
@@ -118,7 +118,7 @@ def _weighted(step: Step, weights: Shadow, values: Shadow) -> Shadow:
     return Shadow(factor.d + value.d, value.c, slack, expected)
 
 
-def _scaled(step: Step, x: Shadow, factor: Tensor) -> Shadow:
+def _scaled(step: Operation, x: Shadow, factor: Tensor) -> Shadow:
     d, factors = torch.broadcast_tensors(x.d, factor)
     c = x.c * factor
     slack = (x.slack * factor).hypot(step.eps * c)
@@ -128,14 +128,14 @@ def _scaled(step: Step, x: Shadow, factor: Tensor) -> Shadow:
 
 
 @law("neg")
-def negate(step: Step, x: Shadow) -> Shadow:
+def negate(step: Operation, x: Shadow) -> Shadow:
     """Change the coefficient's sign; weights that added up to one do so no longer."""
     return Shadow(x.d, -x.c, x.slack)
 
 
 @law("relu", "relu_", "relu6", "hardtanh", "clamp", "clamp_min", "clamp_max", "threshold",
      "maximum", "minimum", "fmax", "fmin", many=True)  # fmt: skip
-def order(step: Step, *args: Any, **kwargs: Any) -> Shadow:
+def order(step: Operation, *args: Any, **kwargs: Any) -> Shadow:
     """Take the larger or smaller of things that share one law; ReLU compares with 0."""
     limits = {
         "relu": [0.0],
@@ -155,13 +155,13 @@ def order(step: Step, *args: Any, **kwargs: Any) -> Shadow:
 
 
 @law("abs", "leaky_relu", "prelu", "_prelu_kernel", "rrelu", "rrelu_with_noise")
-def kink(step: Step, x: Shadow, *_: Any) -> Shadow:
+def kink(step: Operation, x: Shadow, *_: Any) -> Shadow:
     """Another slope for negative values: fine where the offset does not matter."""
     return ignore_offset(step, x, "treats negative values otherwise, in", SORT)
 
 
 @law("sign", "sgn")
-def sign(step: Step, x: Shadow) -> Shadow:
+def sign(step: Operation, x: Shadow) -> Shadow:
     """Take the sign, which is free of scale."""
     out = ignore_offset(step, x, "takes the sign of", SORT)
     return replace(out, d=torch.zeros_like(out.d))
@@ -171,7 +171,7 @@ _POWERS = {"square": 2.0, "sqrt": 0.5, "rsqrt": -0.5, "reciprocal": -1.0}
 
 
 @law("square", "sqrt", "rsqrt", "reciprocal", "pow", many=True)
-def power(step: Step, x: Any, exponent: Any = None) -> Shadow:
+def power(step: Operation, x: Any, exponent: Any = None) -> Shadow:
     """Powers multiply the degree, where the offset does not matter."""
     number = _POWERS.get(step.operation, exponent)
     if not (isinstance(x, Shadow) and isinstance(number, int | float) and math.isfinite(number)):
@@ -190,7 +190,7 @@ _ACTIVATIONS = {"gelu", "silu", "elu", "celu", "selu", "softplus", "mish", "hard
 @law(*sorted(_ACTIVATIONS), "sigmoid", "hardsigmoid", "exp", "exp2", "expm1", "log", "log1p",
      "log2", "log10", "log_sigmoid", "sin", "cos", "tan", "atan", "asin", "acos", "sinh", "cosh",
      "erf", "erfc", "atan2", "remainder", "fmod", "logit", many=True)  # fmt: skip
-def curve(step: Step, *args: Any, **kwargs: Any) -> Shadow:
+def curve(step: Operation, *args: Any, **kwargs: Any) -> Shadow:
     """Apply a curve that has a scale of its own: lawful only for ratios."""
     activation = step.operation in _ACTIVATIONS
     slack = step.eps
@@ -204,14 +204,14 @@ def curve(step: Step, *args: Any, **kwargs: Any) -> Shadow:
 
 
 @law("eq", "ne", "lt", "le", "gt", "ge", many=True)
-def compare(step: Step, a: Any, b: Any, *_: Any, **__: Any) -> Shadow:
+def compare(step: Operation, a: Any, b: Any, *_: Any, **__: Any) -> Shadow:
     """Compare two things of one law, which neither gain nor offset changes."""
     merged = merge(step, _pair(a, b), "compares", "compare things of one kind")
     return Shadow(torch.zeros_like(merged.d), torch.zeros_like(merged.c), merged.slack)
 
 
 @law("masked_fill", "where", many=True)
-def choose(step: Step, *args: Any) -> Shadow:
+def choose(step: Operation, *args: Any) -> Shadow:
     """Choose between things of one law, by what neither gain nor offset changes."""
     if step.operation == "masked_fill":
         otherwise, condition, chosen = args
@@ -233,7 +233,7 @@ def choose(step: Step, *args: Any) -> Shadow:
 
 @law("max_pool1d", "max_pool2d", "max_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d",
      "max_pool2d_with_indices", "max_pool3d_with_indices")  # fmt: skip
-def max_pool(step: Step, x: Shadow, *args: Any) -> Any:
+def max_pool(step: Operation, x: Shadow, *args: Any) -> Any:
     """Take the largest of a window, which must share one law."""
 
     def pool(plane: Tensor) -> Tensor:
@@ -243,7 +243,7 @@ def max_pool(step: Step, x: Shadow, *args: Any) -> Any:
     return _with_indices(step, _windowed(step, x, pool))
 
 
-def _windowed(step: Step, x: Shadow, pool: Callable[[Tensor], Tensor]) -> Shadow:
+def _windowed(step: Operation, x: Shadow, pool: Callable[[Tensor], Tensor]) -> Shadow:
     low = Shadow(-pool(-x.d), -pool(-x.c), pool(x.slack))
     known = torch.where(x.d == ANY, -torch.inf, x.d)
     highest = pool(known)
@@ -251,7 +251,7 @@ def _windowed(step: Step, x: Shadow, pool: Callable[[Tensor], Tensor]) -> Shadow
     return merge(step, (low, high), "takes the largest of")
 
 
-def _with_indices(step: Step, values: Shadow) -> Any:
+def _with_indices(step: Operation, values: Shadow) -> Any:
     """Add the outputs that tell positions, which neither gain nor offset changes."""
     if len(step.shapes) == 1:
         return values
@@ -260,7 +260,7 @@ def _with_indices(step: Step, values: Shadow) -> Any:
 
 @law("max", "min", "amax", "amin", "median", "nanmedian", "sort", "kthvalue", "topk", "cummax",
      "cummin", "argmax", "argmin", "argsort", "aminmax", "quantile", many=True)  # fmt: skip
-def statistic(step: Step, x: Shadow, *args: Any, **kwargs: Any) -> Any:
+def statistic(step: Operation, x: Shadow, *args: Any, **kwargs: Any) -> Any:
     """Order statistics along an axis, whose elements must share one law."""
     others = [arg for arg in args if isinstance(arg, Shadow | Tensor)]
     if step.operation in ("max", "min") and others:  # max(a, b), element by element

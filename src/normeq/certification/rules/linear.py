@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from normeq.certification.operation import Step, law, span
+from normeq.certification.operation import Operation, law, span
 from normeq.certification.rules.demands import agree, alike, ignore_offset
 from normeq.certification.rules.movement import COPY_PADDING, replicate
 from normeq.certification.shadow import ANY, Shadow, clean, lift, near
@@ -24,7 +24,7 @@ AFFINE = (
 
 
 def linear_map(
-    step: Step,
+    step: Operation,
     x: Shadow,
     weight: Tensor,
     apply: Map,
@@ -48,7 +48,7 @@ def linear_map(
     return out
 
 
-def averaging(step: Step, x: Shadow, apply: Callable[[Tensor], Tensor]) -> Shadow:
+def averaging(step: Operation, x: Shadow, apply: Callable[[Tensor], Tensor]) -> Shadow:
     """Send a shadow through a linear map whose weights are built in (means, interpolation)."""
     slack = apply(x.slack).abs() + step.eps * apply(x.c).abs()
     out = Shadow(mixed_degrees(step, x.d, apply), apply(x.c), slack)
@@ -56,7 +56,7 @@ def averaging(step: Step, x: Shadow, apply: Callable[[Tensor], Tensor]) -> Shado
     return out
 
 
-def mixed_degrees(step: Step, d: Tensor, reach: Callable[[Tensor], Tensor]) -> Tensor:
+def mixed_degrees(step: Operation, d: Tensor, reach: Callable[[Tensor], Tensor]) -> Tensor:
     """Return the one degree that each output sees; `reach` maps what each output is made of."""
     present = d[d != ANY].unique().tolist()
     out = torch.full(tuple(step.shapes[0]), ANY, dtype=torch.float64)
@@ -78,7 +78,7 @@ def mixed_degrees(step: Step, d: Tensor, reach: Callable[[Tensor], Tensor]) -> T
 
 
 def _suspect_kernel_sums(
-    step: Step, x: Shadow, out: Shadow, apply: Callable[[Tensor], Tensor]
+    step: Operation, x: Shadow, out: Shadow, apply: Callable[[Tensor], Tensor]
 ) -> None:
     """Remember a map that would turn features that follow the offset into something else."""
     if not x.moves.any():
@@ -88,7 +88,7 @@ def _suspect_kernel_sums(
         step.suspect("shift", f"its kernels sum to {span(exact.c)}, not to one.", AFFINE)
 
 
-def add_bias(step: Step, out: Shadow, bias: Any, trailing: int) -> Shadow:
+def add_bias(step: Operation, out: Shadow, bias: Any, trailing: int) -> Shadow:
     """Add a bias, followed by so many further axes: it breaks scale unless it is zero."""
     if bias is None:
         return out
@@ -106,7 +106,7 @@ def add_bias(step: Step, out: Shadow, bias: Any, trailing: int) -> Shadow:
 
 @law("conv1d", "conv2d", "conv3d", many=True)
 def convolution(
-    step: Step,
+    step: Operation,
     x: Any,
     weight: Any,
     bias: Any = None,
@@ -168,7 +168,9 @@ def _amounts(
 
 
 @law("conv_transpose1d", "conv_transpose2d", "conv_transpose3d", many=True)
-def transposed_convolution(step: Step, x: Any, weight: Any, bias: Any = None, *rest: Any) -> Shadow:
+def transposed_convolution(
+    step: Operation, x: Any, weight: Any, bias: Any = None, *rest: Any
+) -> Shadow:
     """Coefficients are the sums of the kernels' phases."""
     if isinstance(weight, Shadow) or not isinstance(x, Shadow):
         return dynamic(step, x, weight, bias)
@@ -177,7 +179,7 @@ def transposed_convolution(step: Step, x: Any, weight: Any, bias: Any = None, *r
 
 
 @law("linear", many=True)
-def dense(step: Step, x: Any, weight: Any, bias: Any = None) -> Shadow:
+def dense(step: Operation, x: Any, weight: Any, bias: Any = None) -> Shadow:
     """Coefficients are the sums of the rows."""
     if isinstance(weight, Shadow) or not isinstance(x, Shadow):
         return dynamic(step, x, weight, bias)
@@ -185,7 +187,7 @@ def dense(step: Step, x: Any, weight: Any, bias: Any = None) -> Shadow:
 
 
 @law("mm", "bmm", "matmul", "mv", "dot", many=True)
-def product(step: Step, a: Any, b: Any) -> Shadow:
+def product(step: Operation, a: Any, b: Any) -> Shadow:
     """Multiply matrices: linear if one side is known, weighted means if one sums to one."""
     if not isinstance(b, Shadow):
         return linear_map(step, a, b, lambda p, w: step.run(p, w))
@@ -197,9 +199,11 @@ def product(step: Step, a: Any, b: Any) -> Shadow:
 
 
 @law("addmm", "baddbmm", many=True)
-def add_product(step: Step, bias: Any, a: Any, b: Any, *, beta: float = 1, alpha: float = 1) -> Any:
+def add_product(
+    step: Operation, bias: Any, a: Any, b: Any, *, beta: float = 1, alpha: float = 1
+) -> Any:
     """Multiply matrices and add a bias."""
-    plain = Step(**{**vars(step), "target": torch.matmul})
+    plain = Operation(**{**vars(step), "target": torch.matmul})
     if alpha != 1 and isinstance(b, Tensor):
         b = b * alpha
     elif alpha != 1:
@@ -208,7 +212,7 @@ def add_product(step: Step, bias: Any, a: Any, b: Any, *, beta: float = 1, alpha
     return add_bias(step, product(plain, a, b), None if beta == 0 else bias, 0)
 
 
-def contract(step: Step, a: Shadow, b: Shadow) -> Shadow:
+def contract(step: Operation, a: Shadow, b: Shadow) -> Shadow:
     """Multiply two matrices that both depend on the image."""
     left = alike(step, Shadow(a.d, torch.zeros_like(a.c), a.slack), [-1], "sums products of")
     right = alike(step, Shadow(b.d, torch.zeros_like(b.c), b.slack), [-2], "sums products of")
@@ -233,7 +237,7 @@ WEIGHTED = (
 )
 
 
-def dynamic(step: Step, x: Any, weight: Any, bias: Any = None) -> Shadow:
+def dynamic(step: Operation, x: Any, weight: Any, bias: Any = None) -> Shadow:
     """Multiply by a kernel that depends on the image."""
     factors = [s if isinstance(s, Shadow) else lift(s) for s in (x, weight)]
     degree = 0.0
@@ -256,7 +260,7 @@ def dynamic(step: Step, x: Any, weight: Any, bias: Any = None) -> Shadow:
     "_upsample_nearest_exact1d", "_upsample_nearest_exact2d", "_upsample_bilinear2d_aa",
     "_upsample_bicubic2d_aa", "_adaptive_avg_pool2d", "trace",
 )  # fmt: skip
-def built_in(step: Step, x: Shadow, *args: Any, **kwargs: Any) -> Shadow:
+def built_in(step: Operation, x: Shadow, *args: Any, **kwargs: Any) -> Shadow:
     """Means, sums and interpolation: linear maps with built-in weights."""
     kwargs.pop("dtype", None)
     if x.weights and x.weights.debt:
@@ -269,7 +273,7 @@ def built_in(step: Step, x: Shadow, *args: Any, **kwargs: Any) -> Shadow:
 
 
 @law("avg_pool1d", "avg_pool2d", "avg_pool3d")
-def average_pool(step: Step, x: Shadow, *args: Any) -> Shadow:
+def average_pool(step: Operation, x: Shadow, *args: Any) -> Shadow:
     """Means over windows, in which padded zeros may or may not count."""
     out = averaging(step, x, lambda plane: step.run(plane, *args))
     # Arguments: kernel, stride, padding, ceil_mode, count_include_pad.

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from normeq.certification.operation import Step, law, shadows_in
+from normeq.certification.operation import Operation, law, shadows_in
 from normeq.certification.rules.demands import alike, ignore_gain, ignore_offset
 from normeq.certification.shadow import ANY, Shadow, debts, lift, near
 
@@ -31,7 +31,7 @@ _JOINS = {"cat", "concat", "stack", "hstack", "vstack", "slice_scatter", "select
     "replication_pad1d", "replication_pad2d", "replication_pad3d", "cat", "concat", "stack",
     "slice_scatter", "select_scatter", "hstack", "vstack", "unsafe_split", "view_copy", "ravel",
     "atleast_2d", "atleast_3d", "item", "_local_scalar_dense", many=True)  # fmt: skip
-def move(step: Step, *args: Any, **kwargs: Any) -> Any:
+def move(step: Operation, *args: Any, **kwargs: Any) -> Any:
     """Values keep their law wherever they go."""
     if step.operation in ("item", "_local_scalar_dense"):
         return args[0].map(lambda plane: plane.reshape(()))
@@ -72,28 +72,28 @@ def _marks(value: Any, name: str) -> Any:
 
 
 @law("copy", many=True)
-def copy(step: Step, into: Any, source: Any, *_: Any) -> Shadow:
+def copy(step: Operation, into: Any, source: Any, *_: Any) -> Shadow:
     """Replace a tensor by what is copied over it."""
     shadow = source if isinstance(source, Shadow) else lift(source)
     return shadow.map(lambda plane: plane.broadcast_to(step.shapes[0]))
 
 
 @law("to", "_to_copy", "type_as", "to_dtype", many=True)
-def cast(step: Step, x: Any, *args: Any, **kwargs: Any) -> Shadow:
+def cast(step: Operation, x: Any, *args: Any, **kwargs: Any) -> Shadow:
     """Keep the law in another number format; whole numbers are judged as any operation's are."""
     if not isinstance(x, Shadow):
         return lift(x)
     return replace(x, slack=x.slack.hypot(step.eps * x.c))
 
 
-def whole_numbers(step: Step, x: Shadow) -> Shadow:
+def whole_numbers(step: Operation, x: Shadow) -> Shadow:
     """Demand that what becomes whole numbers is ratios, which do not change by rounding."""
     ratios = ignore_gain(step, x, "rounds to whole numbers", FLOATING)
     return ignore_offset(step, ratios, "rounds to whole numbers", FLOATING)
 
 
 @law("index", "gather", "take_along_dim", "take", many=True)
-def pick(step: Step, x: Any, *indices: Any, **kwargs: Any) -> Any:
+def pick(step: Operation, x: Any, *indices: Any, **kwargs: Any) -> Any:
     """Move values from fixed positions; those found in the image need one law for all values."""
     found_in_image = list(shadows_in([indices, kwargs]))
     if not found_in_image:
@@ -106,7 +106,7 @@ def pick(step: Step, x: Any, *indices: Any, **kwargs: Any) -> Any:
 
 
 @law("pad", "constant_pad_nd")
-def pad(step: Step, x: Shadow, pads: Sequence[int], *rest: Any) -> Shadow:
+def pad(step: Operation, x: Shadow, pads: Sequence[int], *rest: Any) -> Shadow:
     """Keep the law by copies, and by fixed values only where the offset does not matter."""
     mode = rest[0] if step.operation == "pad" and rest else "constant"
     if mode != "constant":
@@ -138,7 +138,9 @@ def replicate(plane: Tensor, pads: Sequence[int]) -> Tensor:
 
 
 @law("im2col")
-def patches(step: Step, x: Shadow, kernel: Any, dilation: Any, padding: Any, stride: Any) -> Shadow:
+def patches(
+    step: Operation, x: Shadow, kernel: Any, dilation: Any, padding: Any, stride: Any
+) -> Shadow:
     """Patches are moved values, but their padding is with zeros."""
     rows, columns = padding
     padded = pad(step, x, (columns, columns, rows, rows)) if rows or columns else x

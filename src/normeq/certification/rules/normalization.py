@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from normeq.certification.operation import Step, law, planes_like, span
+from normeq.certification.operation import Operation, law, planes_like, span
 from normeq.certification.rules.demands import agree, alike, ignore_gain, ignore_offset
 from normeq.certification.rules.elementwise import RATIOS
 from normeq.certification.rules.linear import WEIGHTED, dynamic
@@ -21,7 +21,7 @@ FOLD = "fold it into the convolution before it, then constrain that (normeq.conv
 
 @law("batch_norm")
 def batch_norm(
-    step: Step, x: Shadow, weight: Any, bias: Any, mean: Any, variance: Any, *rest: Any
+    step: Operation, x: Shadow, weight: Any, bias: Any, mean: Any, variance: Any, *rest: Any
 ) -> Any:
     """With running statistics a gain and a bias for each channel; else statistics of the batch."""
     # The rest is [training,] momentum, epsilon [, ...].
@@ -46,7 +46,7 @@ def batch_norm(
     return _outputs(step, replace(out, d=d))
 
 
-def _outputs(step: Step, first: Shadow) -> Any:
+def _outputs(step: Operation, first: Shadow) -> Any:
     """Add the outputs that hold statistics."""
     if len(step.shapes) == 1:
         return first
@@ -56,7 +56,7 @@ def _outputs(step: Step, first: Shadow) -> Any:
 
 @law("layer_norm", "native_layer_norm")
 def layer_norm(
-    step: Step, x: Shadow, shape: Sequence[int], weight: Any, bias: Any, eps: float, *_: Any
+    step: Operation, x: Shadow, shape: Sequence[int], weight: Any, bias: Any, eps: float, *_: Any
 ) -> Any:
     """Mean and spread over the last axes are taken out; the native form returns them, too."""
     axes = range(-len(shape), 0)
@@ -74,7 +74,7 @@ def _reciprocal(mean: Shadow) -> Shadow:
 
 
 @law("group_norm")
-def group_norm(step: Step, x: Shadow, groups: int, *rest: Any) -> Shadow:
+def group_norm(step: Operation, x: Shadow, groups: int, *rest: Any) -> Shadow:
     """Mean and spread of each group of channels are taken out."""
     eps = next((r for r in rest if isinstance(r, float)), 1e-5)
     grouped = x.map(lambda plane: plane.reshape(plane.shape[0], groups, -1))
@@ -84,7 +84,14 @@ def group_norm(step: Step, x: Shadow, groups: int, *rest: Any) -> Shadow:
 
 @law("instance_norm")
 def instance_norm(
-    step: Step, x: Shadow, weight: Any, bias: Any, mean: Any, variance: Any, own: bool, *rest: Any
+    step: Operation,
+    x: Shadow,
+    weight: Any,
+    bias: Any,
+    mean: Any,
+    variance: Any,
+    own: bool,
+    *rest: Any,
 ) -> Any:
     """Mean and spread of each channel are taken out; running ones act as in batch norm."""
     if not own:
@@ -92,7 +99,7 @@ def instance_norm(
     return _normalise(step, x, range(2, x.c.ndim), rest[1])
 
 
-def _normalise(step: Step, x: Shadow, dims: Sequence[int], eps: float) -> Shadow:
+def _normalise(step: Operation, x: Shadow, dims: Sequence[int], eps: float) -> Shadow:
     alike(step, x, dims, "takes the mean and spread of")
     if eps and ((x.d != 0) & (x.d != ANY)).any():
         step.blame("scale", f"it adds the fixed number {eps:g} to the variance.", NO_EPSILON)
@@ -102,7 +109,7 @@ def _normalise(step: Step, x: Shadow, dims: Sequence[int], eps: float) -> Shadow
 
 
 @law("rms_norm", "_fused_rms_norm")
-def rms_norm(step: Step, x: Shadow, shape: Sequence[int], *rest: Any) -> Any:
+def rms_norm(step: Operation, x: Shadow, shape: Sequence[int], *rest: Any) -> Any:
     """Divide by the root mean square."""
     eps = next((r for r in rest if isinstance(r, float)), step.eps)
     out = ignore_offset(step, x, "divides by the size of", WEIGHTED)
@@ -114,7 +121,7 @@ def rms_norm(step: Step, x: Shadow, shape: Sequence[int], *rest: Any) -> Any:
 
 
 @law("var", "std", "var_mean", "std_mean")
-def spread(step: Step, x: Shadow, *args: Any, **kwargs: Any) -> Any:
+def spread(step: Operation, x: Shadow, *args: Any, **kwargs: Any) -> Any:
     """Variance and standard deviation do not see a common offset."""
     dims = kwargs.get("dim", args[0] if args and not isinstance(args[0], bool) else None)
     common = alike(step, x, _listed(dims, x.c.ndim), "takes the spread of")
@@ -132,7 +139,9 @@ def spread(step: Step, x: Shadow, *args: Any, **kwargs: Any) -> Any:
 
 
 @law("linalg_vector_norm", "norm", "frobenius_norm")
-def vector_norm(step: Step, x: Shadow, order: Any = 2, dim: Any = None, *_: Any, **__: Any) -> Any:
+def vector_norm(
+    step: Operation, x: Shadow, order: Any = 2, dim: Any = None, *_: Any, **__: Any
+) -> Any:
     """Take a norm, which scales with its input (order 0 counts) and must not see the offset."""
     out = ignore_offset(step, x, "takes the norm of", WEIGHTED)
     dims = _listed(dim, x.c.ndim)
@@ -150,7 +159,7 @@ def _listed(dims: int | Sequence[int] | None, ndim: int) -> Sequence[int]:
 
 
 @law("softmax", "_softmax", "softmin", "log_softmax", "_log_softmax")
-def softmax(step: Step, x: Shadow, dim: int, *_: Any) -> Shadow:
+def softmax(step: Operation, x: Shadow, dim: int, *_: Any) -> Shadow:
     """Weights that add up to one; an offset that all of its inputs share cancels."""
     ignore_gain(step, x, "takes the softmax of", RATIOS)
     common = alike(step, x, [dim], "takes the softmax of", RATIOS)
@@ -170,7 +179,7 @@ def _groups(shape: torch.Size, dim: int) -> Weights:
 
 
 @law("logsumexp")
-def logsumexp(step: Step, x: Shadow, dim: Any, *_: Any) -> Shadow:
+def logsumexp(step: Operation, x: Shadow, dim: Any, *_: Any) -> Shadow:
     """Let a common offset pass, but no gain."""
     does = "takes the logarithm of a sum of exponentials of"
     dims = [dim] if isinstance(dim, int) else dim
@@ -180,7 +189,7 @@ def logsumexp(step: Step, x: Shadow, dim: Any, *_: Any) -> Shadow:
 
 @law("scaled_dot_product_attention", many=True)
 def attention(
-    step: Step,
+    step: Operation,
     query: Any,
     key: Any,
     value: Any,
@@ -206,23 +215,25 @@ def attention(
     return planes_like(means, step.shapes[0])
 
 
-def _demand_something_to_average(step: Step, mask: Any) -> None:
+def _demand_something_to_average(step: Operation, mask: Any) -> None:
     """Blame a mask that hides all values from a query: torch gives 0, whatever the offset."""
-    mend = "a mask that leaves something to each query"
+    fix = "a mask that leaves something to each query"
     if isinstance(mask, Shadow):
         reason = "its mask depends on the image, and may hide everything from a query."
-        step.blame("shift", reason, mend, unknown=True)
+        step.blame("shift", reason, fix, unknown=True)
         return
     seen = mask if mask.dtype == torch.bool else mask > -torch.inf
     if not seen.any(-1).all():
-        step.blame("shift", "its mask hides everything from a query, which becomes 0.", mend)
+        step.blame("shift", "its mask hides everything from a query, which becomes 0.", fix)
 
 
 DROPOUT = "eval mode, or dropout on differences only"
 
 
 @law("dropout")
-def dropout(step: Step, x: Shadow, p: float = 0.5, training: bool | None = True, *_: Any) -> Any:
+def dropout(
+    step: Operation, x: Shadow, p: float = 0.5, training: bool | None = True, *_: Any
+) -> Any:
     """Drop values at random, which is fine where the offset does not matter."""
     if not training or not p:
         return _outputs(step, x)

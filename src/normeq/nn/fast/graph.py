@@ -46,9 +46,14 @@ def trace(
 
 
 class _Tracer(fx.Tracer):
-    """A tracer that watches the modules of one network, and no others."""
+    """A tracer that watches the modules of one network, and no others.
 
-    def __init__(self, is_leaf: Callable[[nn.Module], bool], record_buffers: bool) -> None:
+    By default every module is a leaf: so pickled graph modules are traced when they are loaded.
+    """
+
+    def __init__(
+        self, is_leaf: Callable[[nn.Module], bool] = lambda _: True, record_buffers: bool = False
+    ) -> None:
         super().__init__(autowrap_modules=())  # type: ignore[arg-type]
         self._is_leaf = is_leaf
         self.proxy_buffer_attributes = record_buffers

@@ -1,0 +1,118 @@
+"""A copy of a network whose layers and forward passes are exchanged for others."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import nn
+
+from normeq.conversion.changes import Change
+from normeq.conversion.forward_pass import Call, ForwardPass, open_forward_pass
+from normeq.conversion.operations import class_name
+
+
+class NetworkEditor:
+    """A copy of a network that is being converted, and the changes made to it so far.
+
+    Layers are exchanged with `replace`, operations on the graphs in `forward_passes`, and
+    `finish` puts changed graphs in the place of the forward passes they came from.
+
+    Parameters
+    ----------
+    module
+        The network, which is left as it is.
+    args
+        What it is called with, once, to learn what every module in it is called with.
+    """
+
+    def __init__(self, module: nn.Module, args: Sequence[Any]) -> None:
+        self.root = copy.deepcopy(module)
+        self.changes: list[Change] = []
+        self.forward_passes = self._open_forward_passes(args)
+
+    def layers(self) -> Iterator[tuple[str, nn.Module]]:
+        """Yield every module with its path; changes while walking over them do no harm."""
+        attentions = [
+            f"{path}."
+            for path, module in self.root.named_modules()
+            if isinstance(module, nn.MultiheadAttention)  # whose layers are not called
+        ]
+        for path, module in list(self.root.named_modules()):
+            if not path.startswith(tuple(attentions)):
+                yield path, module
+
+    def replace(self, path: str, old: nn.Module, new: nn.Module, now: str = "") -> None:
+        """Put another layer in the place of one wherever it is used, and record it."""
+        self.note(path, class_name(old), now or class_name(new))
+        self._put(old, new)
+
+    def wrap(self, wrapper: nn.Module) -> None:
+        """Put a network around the whole."""
+        self.note("", type(self.root).__name__, f"inside {type(wrapper).__name__}")
+        wrapper.training = self.root.training
+        self.root = wrapper
+
+    def note(self, path: str, was: str, now: str) -> None:
+        """Record a change made within a layer."""
+        self.changes.append(Change(path, was, now))
+
+    def finish(self) -> None:
+        """Put the forward passes that were changed in the place of the original ones."""
+        for forward in self.forward_passes:
+            if forward.changes or forward.is_rewritten:
+                self._put(forward.owner, forward.finished())
+                self.changes += forward.changes
+        self.forward_passes = []
+
+    def _put(self, old: nn.Module, new: nn.Module) -> None:
+        """Exchange a module; what is new in it takes the mode of the old one."""
+        kept = set(old.modules())
+        for layer in new.modules():
+            if layer not in kept:
+                layer.training = old.training
+        if old is self.root:
+            self.root = new
+        for parent in list(self.root.modules()):
+            for name, child in parent._modules.items():
+                if child is old:
+                    parent._modules[name] = new
+
+    def _open_forward_passes(self, args: Sequence[Any]) -> list[ForwardPass]:
+        calls = _observe_calls(self.root, args)
+        opened = [
+            open_forward_pass(path, module, calls[module], module is self.root)
+            for path, module in self.layers()
+            if module in calls and not _is_layer(module)
+        ]
+        return [forward for forward in opened if forward is not None]
+
+
+def _is_layer(module: nn.Module) -> bool:
+    """Whether a module is a layer rather than a network written in Python."""
+    home = type(module).__module__
+    layer = home.startswith(("torch.nn.", "normeq.nn.")) or hasattr(module, "parametrizations")
+    return layer and not isinstance(module, nn.Sequential)
+
+
+def _observe_calls(root: nn.Module, args: Sequence[Any]) -> dict[nn.Module, Call]:
+    """Propagation a network once in eval mode; return what each module was first called with."""
+    seen: dict[nn.Module, Call] = {}
+
+    def hook(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        seen.setdefault(module, (args, kwargs))
+
+    handles = [
+        module.register_forward_pre_hook(hook, with_kwargs=True) for module in root.modules()
+    ]
+    modes = {module: module.training for module in root.modules()}
+    root.eval()
+    with torch.no_grad():
+        root(*args)
+    for module, mode in modes.items():
+        module.training = mode
+    for handle in handles:
+        handle.remove()
+    return seen
