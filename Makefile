@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # Touched after a successful install, so that a second run installs nothing.
 STAMP := $(VENV)/.installed
 
-.PHONY: test lint demo format clean
+.PHONY: test lint docs demo format clean
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -q
@@ -15,6 +15,10 @@ lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+docs: $(STAMP)
+	rm -rf docs/api/generated  # pages of names that are gone would stay
+	$(BIN)/python -m sphinx -q --fail-on-warning --keep-going -d build/doctrees docs build/docs
+
 demo: $(STAMP)
 	$(BIN)/python -m normeq demo
 
@@ -23,7 +27,7 @@ format: $(STAMP)
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) build dist docs/gallery docs/api/generated docs/commands.md .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

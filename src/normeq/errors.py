@@ -9,6 +9,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+__all__ = [
+    "EquivarianceError",
+    "FileError",
+    "InputError",
+    "NormeqError",
+    "UsageError",
+    "WeightsError",
+    "calling",
+    "reading",
+    "reason",
+    "writing",
+]
+
 
 class NormeqError(Exception):
     """Base of everything normeq raises on purpose; the command line prints it as one sentence."""

@@ -7,6 +7,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+__all__ = ["psnr", "ssim"]
+
 
 def psnr(image: NDArray[np.floating], truth: NDArray[np.floating]) -> float:
     """Peak signal-to-noise ratio in dB: ``-10 · log10 mean((clip(image) - clip(truth))²)``.
