@@ -8,6 +8,7 @@ from typing import Any
 
 from normeq.errors import InputError
 from normeq.images.formats import ZARR_MARKERS
+from normeq.images.zarr_safety import inside
 
 
 def multiscales(path: Path, group: Any) -> tuple[list[str], str | None]:
@@ -22,7 +23,7 @@ def multiscales(path: Path, group: Any) -> tuple[list[str], str | None]:
         )
     if len(images) > 1:
         raise InputError(f"{path}: holds {len(images)} multiscale images; keep one to a group.")
-    levels = [dataset["path"] for dataset in images[0]["datasets"]]
+    levels = [inside(path, dataset["path"]) for dataset in images[0]["datasets"]]
     axes = images[0].get("axes")
     if axes is None:  # before OME-Zarr 0.3 the axes were always these
         return levels, "TCZYX"[-group[levels[0]].ndim :]

@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 import zarr
 
-from normeq.errors import reading
+from normeq._support import memory
+from normeq.errors import InputError, reading
 from normeq.images.axes import default_axes
 from normeq.images.formats import is_zarr
 from normeq.images.source import Band, ImageFile, IndexedSource, Pixels, checked_dtype
@@ -30,6 +31,7 @@ from normeq.images.zarr_metadata import (
     rechunk,
 )
 from normeq.images.zarr_pyramid import check_pyramid, downsample
+from normeq.images.zarr_safety import ContainedStore, bound_chunks, check_entry
 
 _LARGEST_CHUNK = 2048
 # A band has about this many pixels; it is recorded, when it is done, for a run that resumes.
@@ -44,7 +46,8 @@ class ZarrSource(IndexedSource, ImageFile):
 
     def __init__(self, path: Path, axes: str | None = None) -> None:
         with reading(path, self.format):
-            node: Any = zarr.open(path, mode="r", use_consolidated=False)
+            store = ContainedStore(path, read_only=True)
+            node: Any = zarr.open(store, mode="r", use_consolidated=False)
             self._levels: list[str] = []
             found = None
             if isinstance(node, zarr.Group):
@@ -53,6 +56,8 @@ class ZarrSource(IndexedSource, ImageFile):
                 check_pyramid(path, [level.shape for level in levels])
                 node = levels[0]
             self._array: Any = node
+            bound_chunks(node)
+            _check_chunks(path, node)
             dtype = checked_dtype(np.dtype(node.dtype), str(path))
             found = axes or found or named_axes(node) or default_axes(node.shape)
             super().__init__(path, tuple(node.shape), dtype, found)
@@ -105,10 +110,11 @@ class ZarrSource(IndexedSource, ImageFile):
         arrays = [self.path / level for level in self._levels] or [self.path]
 
         def left_out(folder: str, names: list[str]) -> list[str]:
-            inside = Path(folder)
-            if inside in arrays:  # of an array, only what describes it
-                return [name for name in names if not is_metadata(inside / name)]
-            return []
+            here = Path(folder)
+            kept = [name for name in names if here not in arrays or is_metadata(here / name)]
+            for name in kept:  # of an array, only what describes it
+                check_entry(here / name)
+            return list(set(names).difference(kept))
 
         shutil.copytree(self.path, target, ignore=left_out, dirs_exist_ok=True)
         for folder, _, files in os.walk(target):  # an archive may be read-only, its copy not
@@ -117,3 +123,13 @@ class ZarrSource(IndexedSource, ImageFile):
         for level in self._levels or [""]:
             rechunk(target / level, self._chunks)
         drop_consolidated(target / "zarr.json")
+
+
+def _check_chunks(path: Path, array: Any) -> None:
+    """Refuse chunks that do not fit into memory, since each is decoded whole."""
+    size = math.prod(array.chunks) * array.dtype.itemsize
+    if 2 * size > memory.available():  # encoded and decoded
+        raise InputError(
+            f"{path}: has chunks of {size / 2**30:.1f} GB, more than there is memory for; "
+            "store it again in smaller chunks."
+        )

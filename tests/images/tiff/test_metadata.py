@@ -99,6 +99,53 @@ def test_a_part_of_an_image_in_several_files_names_the_first(tmp_path: Path) -> 
         open_image(tmp_path / "1.ome.tif")
 
 
+def ome_file(path: Path, image: np.ndarray, pixels: str, planes: str, rest: str = "") -> None:
+    height, width = image.shape
+    xml = (
+        '<?xml version="1.0" encoding="UTF-8"?>'
+        '<OME xmlns="http://www.openmicroscopy.org/Schemas/OME/2016-06" UUID="urn:uuid:a">'
+        f'<Image ID="Image:0"><Pixels ID="Pixels:0" DimensionOrder="XYZCT" Type="uint8" '
+        f'SizeX="{width}" SizeY="{height}" {pixels}><Channel ID="Channel:0"/>{planes}</Pixels>'
+        f"</Image>{rest}</OME>"
+    )
+    tifffile.imwrite(path, image, description=xml, metadata=None)
+
+
+@pytest.mark.parametrize("place", ["{folder}/secret.tif", "../secret.tif", "a/../../secret.tif"])
+def test_only_files_beside_an_ome_tiff_are_read(tmp_path: Path, place: str) -> None:
+    (tmp_path / "data" / "a").mkdir(parents=True)
+    image = sample((16, 16), "uint8")
+    tifffile.imwrite(tmp_path / "secret.tif", image)
+    planes = (
+        '<TiffData IFD="0" FirstZ="0" PlaneCount="1"/><TiffData IFD="0" FirstZ="1" PlaneCount="1">'
+        f'<UUID FileName="{place.format(folder=tmp_path)}">urn:uuid:b</UUID></TiffData>'
+    )
+    path = tmp_path / "data" / "in.ome.tif"
+    ome_file(path, image, 'SizeZ="2" SizeC="1" SizeT="1"', planes)
+    with pytest.raises(InputError, match="only files beside it are read"):
+        open_image(path)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "rest"),
+    [
+        ('SizeZ="100000000" SizeC="1" SizeT="1"', ""),
+        ('SizeZ="100000" SizeC="1000" SizeT="10"', ""),
+        (
+            'SizeZ="1" SizeC="1" SizeT="1"',
+            '<StructuredAnnotations><XMLAnnotation ID="A" Namespace="modulo"><Value><Modulo>'
+            '<ModuloAlongT Type="lifetime" Start="0" End="1e12" Step="1e-3"/></Modulo></Value>'
+            "</XMLAnnotation></StructuredAnnotations>",
+        ),
+    ],
+)
+def test_more_planes_than_can_be_are_refused(tmp_path: Path, sizes: str, rest: str) -> None:
+    path = tmp_path / "in.ome.tif"
+    ome_file(path, sample((16, 16), "uint8"), sizes, "<TiffData/>", rest)
+    with pytest.raises(InputError, match="planes"):
+        open_image(path)
+
+
 def test_an_image_in_many_files_keeps_few_of_them_open(tmp_path: Path) -> None:
     image = sample((80, 8, 9), "uint16")
     write_ome_set(tmp_path, image)

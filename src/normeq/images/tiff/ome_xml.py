@@ -1,9 +1,47 @@
-"""OME-XML, the description of an OME-TIFF: where it says that the planes are."""
+"""OME-XML, the description of an OME-TIFF: where it says that the planes are.
+
+What it says is checked before tifffile follows it, and changed where a copy is laid out otherwise.
+"""
 
 from __future__ import annotations
 
+import math
+from pathlib import Path, PurePath, PureWindowsPath
 from typing import Any
 from xml.parsers import expat
+
+from normeq.errors import InputError
+
+# tifffile makes a list of all planes that are described, and of the values of all other axes.
+_MOST_PLANES = 10**6
+
+
+def check_places(path: Path, ome_xml: str) -> None:
+    """Refuse OME-XML that leads to files elsewhere, or describes more planes than can be."""
+
+    def start(name: str, attributes: dict[str, str]) -> None:
+        file = attributes.get("FileName", "")
+        if {PurePath(file).name, PureWindowsPath(file).name} != {file}:
+            raise InputError(f"{path}: has planes in {file!r}; only files beside it are read.")
+        sizes = [_number(attributes.get(f"Size{axis}"), 1) for axis in "ZCT"]
+        steps = _number(attributes.get("End"), 0) - _number(attributes.get("Start"), 0)
+        count = max(math.prod(sizes), steps / (_number(attributes.get("Step"), 1) or math.nan))
+        if not count <= _MOST_PLANES:
+            raise InputError(f"{path}: describes {count:.3g} planes in its {name} element.")
+
+    parser = expat.ParserCreate()
+    parser.StartElementHandler = start
+    try:
+        parser.Parse(ome_xml, True)
+    except expat.ExpatError:  # then tifffile does not follow it either
+        return
+
+
+def _number(text: str | None, default: float) -> float:
+    try:
+        return default if text is None else float(text)
+    except ValueError:
+        return default
 
 
 def relocated(ome_xml: bytes, pages: int) -> bytes:

@@ -15,6 +15,7 @@ from normeq.errors import InputError, reading
 from normeq.images.axes import same_axes
 from normeq.images.source import Band, ImageFile, Pixels, checked_dtype
 from normeq.images.tiff.directories import check_directories
+from normeq.images.tiff.ome_xml import check_places
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +44,8 @@ class TiffSource(ImageFile):
 
     def _open(self, path: Path, axes: str | None) -> None:
         check_directories(self.tif)
+        if self.tif.ome_metadata:
+            check_places(path, self.tif.ome_metadata)
         if len(self.tif.series) != 1:
             raise InputError(
                 f"{path}: holds {len(self.tif.series)} images of different kinds; "
