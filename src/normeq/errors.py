@@ -43,6 +43,10 @@ class FileError(NormeqError, OSError):
     """A file that cannot be read or written: missing, truncated, corrupted or refused."""
 
 
+class BusyError(FileError):
+    """An output that another process is writing."""
+
+
 class WeightsError(NormeqError):
     """A weights file that does not hold the network it should."""
 

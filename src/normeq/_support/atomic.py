@@ -10,7 +10,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from normeq._support.locking import lock_handle
 from normeq.errors import writing
+
+_PIECE = 2**20
 
 
 @contextmanager
@@ -33,7 +36,7 @@ def replacing(path: Path) -> Iterator[Path]:
         handle = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
         try:
             try:
-                _lock(handle)
+                lock_handle(handle)
                 yield temporary
                 os.fsync(handle)
             finally:
@@ -53,23 +56,28 @@ def _remove_abandoned(path: Path) -> None:
         with suppress(OSError):  # somebody else's, or gone by now
             handle = os.open(left, os.O_RDONLY)
             try:
-                if _lock(handle):
+                if lock_handle(handle):
                     left.unlink()
             finally:
                 os.close(handle)
 
 
-def _lock(handle: int) -> bool:
-    """Lock an open file for as long as it is open; tell whether that worked."""
-    try:
-        import fcntl
-    except ImportError:  # not POSIX: nothing is locked, and nothing counts as abandoned
-        return False
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
+def reserve(path: Path) -> None:
+    """Take up the room on the disk that a file is going to need, all of its length.
+
+    A file that is mapped into memory may have holes. If the disk is full when they are written to,
+    the system ends the process; here it is an `OSError`.
+    """
+    with path.open("r+b") as file:
+        size = file.seek(0, os.SEEK_END)
+        if hasattr(os, "posix_fallocate") and size:
+            os.posix_fallocate(file.fileno(), 0, size)
+        else:  # rewritten piece by piece, which fills holes too
+            for place in range(0, size, _PIECE):
+                file.seek(place)
+                data = file.read(_PIECE)
+                file.seek(place)
+                file.write(data)
 
 
 def sync_tree(folder: Path) -> None:

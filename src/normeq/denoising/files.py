@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from normeq._support.atomic import replace_folder, replacing, sync_tree
+from normeq._support.locking import locked
 from normeq.denoising.assumed_noise import check_sigma, given_noise
 from normeq.denoising.bands import NanPolicy, Walk, WalkOptions
 from normeq.denoising.denoiser import Denoiser
@@ -21,7 +22,7 @@ from normeq.denoising.journal import Journal
 from normeq.denoising.names import default_model, denoiser_for
 from normeq.denoising.paths import expand, output_paths
 from normeq.denoising.progress import Progress, progress_report
-from normeq.errors import Cancelled, FileError, NormeqError, reason, writing
+from normeq.errors import BusyError, Cancelled, FileError, NormeqError, reason, writing
 from normeq.images import MAX_PIXELS, Band, ImageFile, open_image
 
 log = logging.getLogger(__name__)
@@ -194,9 +195,7 @@ def _denoise_file(
     outcome: Outcome,
     shares: _Shares,
 ) -> None:
-    if os.path.exists(target) and options.existing != "overwrite":
-        if options.existing == "refuse":
-            raise FileError(f"{target}: exists already; pass --overwrite or --skip-existing.")
+    if _is_skipped(target, options):
         outcome.status = "skipped"
         return
     with open_image(path, options.axes, options.max_pixels) as source:
@@ -206,14 +205,33 @@ def _denoise_file(
         walk = Walk(denoiser, source, noise, options.walk)
         with writing(target):
             target.parent.mkdir(parents=True, exist_ok=True)
-        if source.resumable:
-            _write_folder(walk, source, target, options, outcome, shares)
-        else:
-            with replacing(target) as temporary:
-                source.write(temporary, _watched(walk.bands(), source, shares))
+        try:
+            with locked(target):
+                if _is_skipped(target, options):  # another process has written it since
+                    outcome.status = "skipped"
+                    return
+                if source.resumable:
+                    _write_folder(walk, source, target, options, outcome, shares)
+                else:
+                    with replacing(target) as temporary:
+                        source.write(temporary, _watched(walk.bands(), source, shares))
+        except BusyError:
+            if options.existing != "skip":
+                raise
+            outcome.status = "skipped"
+            return
     walk.log_clipped(path)
     outcome.clipped = walk.clipped
     outcome.status = "done"
+
+
+def _is_skipped(target: Path, options: FileOptions) -> bool:
+    """Tell whether a result that exists is left alone; raise if it should not be there."""
+    if not os.path.exists(target) or options.existing == "overwrite":
+        return False
+    if options.existing == "refuse":
+        raise FileError(f"{target}: exists already; pass --overwrite or --skip-existing.")
+    return True
 
 
 def _write_folder(

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from astropy.io import fits
 
+from normeq._support.atomic import reserve
 from normeq.errors import InputError, reading
 from normeq.images.axes import default_axes
 from normeq.images.source import Band, ImageFile, IndexedSource, Pixels, checked_dtype
@@ -77,6 +78,7 @@ class FitsSource(IndexedSource, ImageFile):
     def write(self, target: Path, bands: Iterable[Band]) -> None:
         """Write a copy of the file whose image has new pixels, and renew its checksum if any."""
         shutil.copyfile(self.path, target)
+        reserve(target)
         for band in bands:
             rows = slice(band.start, band.start + len(band.pixels))
             image = self._map(target, "r+")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from normeq._support.atomic import reserve
 from normeq.errors import reading
 from normeq.images.axes import default_axes
 from normeq.images.source import Band, ImageFile, IndexedSource, Pixels, checked_dtype
@@ -45,6 +46,7 @@ class NpySource(IndexedSource, ImageFile):
             shape=self.shape,
             fortran_order=self._fortran,
         )
+        reserve(target)
         for band in bands:
             output = np.lib.format.open_memmap(target, mode="r+")
             rows = slice(band.start, band.start + len(band.pixels))

@@ -87,7 +87,8 @@ def _bounded(codec: Any, limit: int) -> Any:
     if isinstance(codec, ShardingCodec):
         return replace(codec, codecs=tuple(_bounded(inner, limit) for inner in codec.codecs))
     if isinstance(codec, V2Codec) and codec.compressor is not None:
-        return replace(codec, compressor=_BoundedCompressor(codec.compressor, limit))
+        compressor: Any = _BoundedCompressor(codec.compressor, limit)
+        return replace(codec, compressor=compressor)
     return _BoundedCodec(codec, limit) if isinstance(codec, BytesBytesCodec) else codec
 
 
