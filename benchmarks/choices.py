@@ -58,7 +58,7 @@ def main() -> None:
     keep_freed()
     rows = []
     for name, fields in CHOICES.items():
-        speed = steps_per_second(load_recipe("default-narrow", fields), given.data)
+        speed = steps_per_second(load_recipe("default-1-narrow", fields), given.data)
         steps = round(given.seconds * speed)
         timing = [
             f"optimization.steps={steps}",
@@ -66,7 +66,7 @@ def main() -> None:
             f"optimization.decay_steps={steps // 2}",
             f"validation.every={steps}",
         ]
-        recipe = load_recipe("default-narrow", [*fields, *timing])
+        recipe = load_recipe("default-1-narrow", [*fields, *timing])
         with TemporaryDirectory() as folder:
             report = train(recipe, given.data, Path(folder, "run"), validation=given.validation)
             [scores] = read_table(Path(folder, "run", "validation.csv"))

@@ -22,12 +22,14 @@ import normeq
 from normeq._support.tables import read_csv, write_csv
 from normeq.conversion.converter import TARGETS
 from normeq.images.folder import read_folder
-from normeq.training.data import Batch, Patches, noisy_images
+from normeq.training.data import Patches
 from normeq.training.recipe import Data, Validation
+from normeq.training.samples import SampleBatch
+from normeq.training.validation_set import Condition, noisy_images
 
 BATCH, RATE = 8, 2e-3
 PATCHES = Data(patch=48, sigma=25.0)
-TEST = Validation(sigma=(25.0,), crop=256)
+TEST = Validation(crop=256)
 CSV, PAGE = DATA / "conversion.csv", DOCS / "convert.md"
 HEADER = ["", "further steps", "moved", "PSNR", "PSNR at 4·y - 100"]
 
@@ -40,7 +42,7 @@ def train(net: nn.Module, data: Patches, start: int, steps: int, rate: float) ->
         for group in optimiser.param_groups:
             group["lr"] = rate * (1 + math.cos(math.pi * (step - start) / steps)) / 2
         batch = data.batch(step * BATCH, BATCH)
-        loss = (net(batch.noisy) - batch.clean).square().mean()
+        loss = (net(batch.noisy) - batch.target).square().mean()
         optimiser.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(net.parameters(), 0.1)
@@ -49,17 +51,17 @@ def train(net: nn.Module, data: Patches, start: int, steps: int, rate: float) ->
 
 
 @torch.no_grad()
-def psnr(net: nn.Module, tests: list[Batch], gain: float = 1.0, offset: float = 0.0) -> float:
+def psnr(net: nn.Module, tests: list[SampleBatch], gain: float = 1.0, offset: float = 0.0) -> float:
     """Mean PSNR over images that are brought to another gain and offset, and back."""
     scores = []
     for test in tests:
         out = (net(gain * test.noisy + offset) - offset) / gain
-        scores.append(-10 * math.log10((out.clip(0, 1) - test.clean).square().mean().item()))
+        scores.append(-10 * math.log10((out.clip(0, 1) - test.target).square().mean().item()))
     return sum(scores) / len(scores)
 
 
 @torch.no_grad()
-def distance(net: nn.Module, twin: nn.Module, tests: list[Batch]) -> float:
+def distance(net: nn.Module, twin: nn.Module, tests: list[SampleBatch]) -> float:
     """How far outputs have moved: root mean square, in spreads of the original's."""
     moved = [(twin(test.noisy) - net(test.noisy)).square().mean() for test in tests]
     spread = [net(test.noisy).var() for test in tests]
@@ -73,7 +75,8 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=2000, help="of the ordinary network")
     options = parser.parse_args()
     data = Patches(read_folder(options.data, 1, PATCHES.patch).images, PATCHES, seed=0)
-    tests = list(noisy_images(read_folder(options.test, 1).images, TEST, "gaussian", seed=0))
+    images = read_folder(options.test, 1).images
+    tests = list(noisy_images(images, Condition(25.0), TEST, "gaussian", seed=0))
     torch.manual_seed(0)
     net = normeq.create("unet", "ordinary", widths=(16, 32), blocks=1)
     train(net, data, 0, options.steps, RATE)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from safetensors import safe_open
+from safetensors.torch import save_file
 from support import DENOISERS, EVERY_TOLD_NETWORK, describe, tiny
 from torch import Tensor
 
@@ -142,10 +146,23 @@ def test_blind_is_short_for_never_and_always() -> None:
     ]
 
 
-def test_weights_saved_before_sigma_could_be_optional_load_as_they_were() -> None:
-    for name, takes_sigma in (("default", "never"), ("default-sigma", "always")):
-        net = normeq.load(name)
-        assert (net.takes_sigma, net.takes_correlation) == (takes_sigma, False)
+@pytest.mark.parametrize(("blind", "takes_sigma"), [(True, "never"), (False, "always")])
+def test_weights_saved_before_sigma_could_be_optional_load_as_they_were(
+    blind: bool, takes_sigma: str, tmp_path: Path
+) -> None:
+    net = tiny("unet", blind=blind)
+    path = tmp_path / "old.safetensors"
+    normeq.save(net, path, {})
+    with safe_open(path, "pt") as file:
+        about = json.loads(file.metadata()["normeq"])
+    del about["config"]["takes_sigma"], about["config"]["takes_correlation"]
+    about["config"]["blind"] = blind
+    tensors = {name: tensor.contiguous() for name, tensor in net.state_dict().items()}
+    save_file(tensors, path, {"normeq": json.dumps(about)})
+    loaded = normeq.load(path)
+    assert (loaded.takes_sigma, loaded.takes_correlation) == (takes_sigma, False)
+    x, told = torch.rand(1, 1, 9, 9), () if blind else (0.1,)
+    assert torch.equal(loaded(x, *told), net(x, *told))
 
 
 @pytest.mark.parametrize(

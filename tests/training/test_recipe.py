@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from normeq.bench.arithmetic import multiply_adds
 from normeq.errors import FileError, UsageError
 from normeq.training import load_recipe, shipped_recipes
 from normeq.training.initial import new_network
@@ -55,8 +56,17 @@ def test_twins_differ_in_their_variant_alone():
     assert all(one == common[0] for one in common)
 
 
-def test_the_two_default_models_are_one_network_with_and_without_a_noise_map():
-    blind, told = (load_recipe(name).network for name in ("default", "default-sigma"))
+def test_the_default_network_takes_all_maps_within_its_budget():
+    stages = [load_recipe(name).network for name in ("default-white", "default")]
+    assert stages[0].size == stages[1].size
+    with torch.device("meta"):
+        networks = [new_network(stage) for stage in stages]
+    assert networks[1].maps == 3
+    assert multiply_adds(new_network(stages[1])) <= 121_000
+
+
+def test_the_two_first_default_models_are_one_network_with_and_without_a_noise_map():
+    blind, told = (load_recipe(name).network for name in ("default-1", "default-1-sigma"))
     assert (blind.takes_sigma, told.takes_sigma) == ("never", "always")
     apart = {"takes_sigma", "init"}
     assert told.model_dump(exclude=apart) == blind.model_dump(exclude=apart)
@@ -65,6 +75,8 @@ def test_the_two_default_models_are_one_network_with_and_without_a_noise_map():
 @pytest.mark.parametrize(
     ("override", "sentence"),
     [
+        ("data.mixture.tinted=1", "unknown field 'data.mixture.tinted'; allowed here: colored"),
+        ("data.mixture={colored=0.7, camera=0.4}", "the shares colored, camera add up to more"),
         ("optimization.stps=3", "unknown field 'optimization.stps'; allowed here: steps, batch"),
         ("steps=3", "unknown field 'steps'; allowed here: description, seed, network"),
         ("network.variant=equal", "'network.variant' is 'equal'; input should be 'ordinary'"),

@@ -6,15 +6,17 @@ from accelerate import Accelerator
 from training.photographs import short_recipe
 
 from normeq.errors import UsageError
-from normeq.training.data import Batch
 from normeq.training.recipe import Optimization
+from normeq.training.samples import SampleBatch
 from normeq.training.state import State, reconstruction_loss
 
 
-def batch_of(size: int = 4) -> Batch:
+def batch_of(size: int = 4) -> SampleBatch:
     clean = torch.rand(size, 1, 32, 32)
-    sigma = torch.linspace(0.1, 0.4, size)
-    return Batch(clean + sigma.view(-1, 1, 1, 1) * torch.randn_like(clean), clean, sigma)
+    level = torch.linspace(0.1, 0.4, size)
+    sigma = level.view(-1, 1, 1, 1).expand_as(clean)
+    correlation = sigma.expand(-1, 2, -1, -1)
+    return SampleBatch(clean + sigma * torch.randn_like(clean), clean, sigma, correlation, level)
 
 
 def settings(**fields) -> Optimization:
@@ -22,12 +24,13 @@ def settings(**fields) -> Optimization:
 
 
 def test_losses_are_means_and_balance_divides_by_a_power_of_the_level():
-    batch = Batch(torch.zeros(2, 1, 1, 2), torch.zeros(2, 1, 1, 2), torch.tensor([0.1, 0.5]))
+    empty = torch.zeros(2, 1, 1, 2)
+    batch = SampleBatch(empty, empty, empty, empty, torch.tensor([0.1, 0.5]))
     output = torch.tensor([[[[1.0, 3.0]]], [[[-2.0, 2.0]]]])
     assert reconstruction_loss(output, batch, settings(loss="l1")) == 2.0
     assert reconstruction_loss(output, batch, settings(loss="mse")) == 4.5
     assert reconstruction_loss(output, batch, settings(balance=1)) == pytest.approx(29.0)
-    batch.sigma[:] = torch.tensor([0.25, 1.0])
+    batch.level[:] = torch.tensor([0.25, 1.0])
     assert reconstruction_loss(output, batch, settings(balance=0.5)) == pytest.approx(7.0)
 
 
@@ -55,6 +58,20 @@ def test_a_restored_state_takes_the_very_same_steps(optimizer, variant, channels
         assert torch.equal(tensor, theirs.tensors[name]), name
 
 
+@pytest.mark.parametrize("takes_sigma", ["never", "optional", "always"])
+@pytest.mark.parametrize("takes_correlation", ["false", "true"])
+def test_a_network_is_given_the_maps_that_it_takes(takes_sigma, takes_correlation):
+    if takes_sigma == "never" and takes_correlation == "true":
+        return
+    recipe = short_recipe(
+        f"network.takes_sigma={takes_sigma}", f"network.takes_correlation={takes_correlation}"
+    )
+    given = batch_of().arguments(recipe.network)
+    assert len(given) == 1 + (takes_sigma != "never") + (takes_correlation == "true")
+    loss, _ = State(recipe, Accelerator()).update(batch_of())
+    assert loss.isfinite()
+
+
 @pytest.mark.parametrize("optimizer", ["adam", "muon"])
 def test_the_layout_in_memory_does_not_change_what_is_computed(optimizer):
     common = DOUBLE, f"optimization.optimizer={optimizer}", "network.size.widths=[8,16]"
@@ -80,7 +97,7 @@ def test_the_step_is_that_of_adam_on_the_clipped_gradient():
     adam = torch.optim.Adam(reference.network.parameters(), lr=2e-3, betas=(0.9, 0.99))
     for batch in [state.on_device(batch_of()) for _ in range(3)]:
         _, norm = state.update(batch)
-        loss = ((reference.network(batch.noisy) - batch.clean) ** 2).mean((1, 2, 3)) / batch.sigma
+        loss = ((reference.network(batch.noisy) - batch.target) ** 2).mean((1, 2, 3)) / batch.level
         adam.zero_grad()
         loss.mean().backward()
         gradients = [p.grad for p in reference.network.parameters()]

@@ -62,4 +62,5 @@ def autocorrelation_of_kernel(kernel: ArrayLike, axis: int) -> NDArray[np.float6
     products = np.array(
         [np.vdot(weights[: extent - lag], weights[lag:]) for lag in range(extent)], np.float64
     )
-    return products / products[0]
+    rho: NDArray[np.float64] = products / products[0]
+    return rho

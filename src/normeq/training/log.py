@@ -122,7 +122,7 @@ def draw_curve(folder: Path) -> Figure:
     upper.set_ylabel("training loss")
     for name in dict.fromkeys(n for row in validation for n in row if n.startswith("psnr")):
         style = {"lw": 2.0, "color": "black"} if name == "psnr" else {"lw": 0.8}
-        label = "mean" if name == "psnr" else f"σ = {name.removeprefix('psnr_')}"
+        label = "mean" if name == "psnr" else f"σ = {name.removeprefix('psnr_').replace('_', ' ')}"
         points = [(row["step"], row[name]) for row in validation if name in row]
         lower.plot(*zip(*points, strict=True), marker=".", label=label, **style)
     if validation:

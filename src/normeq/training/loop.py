@@ -19,14 +19,16 @@ from normeq.errors import NormeqError, UsageError, writing
 from normeq.images.folder import Folder, read_folder
 from normeq.metrics import psnr
 from normeq.training import checkpoint
-from normeq.training.data import Batch, Patches, noisy_images, prefetch
+from normeq.training.data import Patches, prefetch
 from normeq.training.log import Log
 from normeq.training.recipe import Recipe, changes
 from normeq.training.report import DATA, FILES, NETWORK, Report
+from normeq.training.samples import SampleBatch
 from normeq.training.schedule import learning_rate
 from normeq.training.silence import watching_relus
 from normeq.training.state import State
 from normeq.training.stopping import Stopped, stop_requests
+from normeq.training.validation_set import conditions, noisy_images
 
 
 class DivergedError(NormeqError):
@@ -152,7 +154,7 @@ class _Run:
         alone = self._accelerator.num_processes == 1
         return stop_requests() if alone else nullcontext(lambda: False)
 
-    def _batches(self) -> Generator[Batch]:
+    def _batches(self) -> Generator[SampleBatch]:
         """Yield this process's share of every batch that is left."""
         state, settings = self._state, self._recipe.optimization
         share = settings.batch // self._accelerator.num_processes
@@ -237,32 +239,32 @@ class _Run:
         if is_best:
             self._save_weights("best.safetensors", scores)
         if self._log is not None and mean is not None:
-            levels = {f"psnr_{sigma:g}": score for sigma, score in scores.items()}
+            levels = {f"psnr_{name}": score for name, score in scores.items()}
             self._log.validation({"step": state.step, "psnr": mean, **levels})
 
     @torch.no_grad()
-    def _scores(self) -> dict[float, float]:
-        """Return the mean PSNR at each noise level, the images shared among the processes."""
+    def _scores(self) -> dict[str, float]:
+        """Return the mean PSNR under each condition, the images shared among the processes."""
         assert self._held_out is not None
-        recipe, network = self._recipe, self._state.judged
-        images = self._held_out.images
-        noisy = noisy_images(images, recipe.validation, recipe.data.noise, recipe.seed)
+        recipe, network, images = self._recipe, self._state.judged, self._held_out.images
+        listed = conditions(recipe)
+        measured = torch.zeros(len(listed), len(images), dtype=_precise(self._accelerator))
         network.eval()
-        measured = torch.zeros(
-            len(recipe.validation.sigma) * len(images), dtype=_precise(self._accelerator)
-        )
         with watching_relus(network) as passing:
-            for index, batch in enumerate(noisy):
-                if index % self._accelerator.num_processes == self._accelerator.process_index:
-                    batch = self._state.on_device(batch)
-                    told = recipe.network.takes_sigma != "never"
-                    output = network(batch.noisy, batch.sigma if told else None)
-                    measured[index] = psnr(output.cpu().numpy(), batch.clean.cpu().numpy())
+            for row, condition in zip(measured, listed, strict=True):
+                batches = noisy_images(
+                    images, condition, recipe.validation, recipe.data.noise, recipe.seed
+                )
+                for index, batch in enumerate(batches):
+                    if index % self._accelerator.num_processes == self._accelerator.process_index:
+                        batch = self._state.on_device(batch)
+                        output = network(*batch.arguments(recipe.network))
+                        row[index] = psnr(output.cpu().numpy(), batch.target.cpu().numpy())
         network.train()
         self._warn_of_silence(passing)
         total = self._accelerator.reduce(measured.to(self._accelerator.device), "sum")
-        means = total.view(len(recipe.validation.sigma), len(images)).mean(1).tolist()
-        return dict(zip(recipe.validation.sigma, means, strict=True))
+        means = total.mean(1).tolist()
+        return {each.name: mean for each, mean in zip(listed, means, strict=True)}
 
     def _warn_of_silence(self, passing: dict[str, Tensor]) -> None:
         """Say so if a whole layer passes nothing on any more: the run may look well without it."""
@@ -275,7 +277,7 @@ class _Run:
                 stacklevel=2,
             )
 
-    def _save_weights(self, name: str, scores: dict[float, float]) -> None:
+    def _save_weights(self, name: str, scores: dict[str, float]) -> None:
         state = self._state
         card = {
             "description": self._recipe.description,
@@ -286,7 +288,7 @@ class _Run:
             "images": str(self._images),
             **({"started_from": state.started_from} if state.started_from else {}),
             **({"earlier": state.earlier} if state.earlier else {}),
-            "validation_psnr": {f"{sigma:g}": round(score, 3) for sigma, score in scores.items()},
+            "validation_psnr": {name: round(score, 3) for name, score in scores.items()},
         }
         normeq.save(state.judged, self._out / name, card)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
@@ -17,6 +17,7 @@ Positive = Annotated[float, Field(gt=0)]
 Count = Annotated[int, Field(ge=1)]
 CountOrNone = Annotated[int, Field(ge=0)]
 Share = Annotated[float, Field(ge=0, lt=1)]
+Fraction = Annotated[float, Field(ge=0, le=1)]
 
 
 class _Section(BaseModel):
@@ -47,13 +48,52 @@ class Network(_Section):
         return {"takes_sigma": takes_sigma_of(table["blind"]), **rest}
 
 
+class Mixture(_Section):
+    """What noise there is beside white noise of one level, and what the network is told of it.
+
+    All numbers but the last two of the first group are shares of the samples.
+    """
+
+    #: Correlated noise: smoothed by Gaussian kernels, of these widths in pixels.
+    colored: Fraction = 0.0
+    widths: tuple[Positive, Positive] = (0.3, 1.6)
+    #: Noise processed as cameras do: interpolated from a mosaic, compressed to JPEG.
+    camera: Fraction = 0.0
+    #: A level that varies smoothly over the image, or grows with the signal as photon noise.
+    smooth: Fraction = 0.0
+    signal: Fraction = 0.0
+    #: The network is not told the level.
+    not_told: Fraction = 0.0
+    #: It is told a part of the level, and should remove that part alone.
+    understated: Fraction = 0.0
+    #: It is told a level that is wrong by up to a factor, and should not mind.
+    inexact: Fraction = 0.0
+    inexact_factor: Annotated[float, Field(ge=1)] = 1.25
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Mixture:
+        groups = (
+            ("colored", "camera"),
+            ("smooth", "signal"),
+            ("not_told", "understated", "inexact"),
+        )
+        for names in groups:
+            if sum(getattr(self, name) for name in names) > 1 + 1e-9:
+                raise ValueError(f"the shares {', '.join(names)} add up to more than 1")
+        return self
+
+
 class Data(_Section):
     """The samples: patches of clean images, and the noise added to them on the fly."""
 
     patch: Count
+    #: "detail" draws crops with more detail more often.
+    crops: Literal["uniform", "detail"] = "uniform"
     noise: Literal["gaussian", "uniform", "laplace", "rayleigh"] = "gaussian"
     #: Noise level, or lowest and highest of a uniform draw, on the scale where white is 255.
     sigma: Positive | tuple[Positive, Positive]
+    #: White noise of one level, known to a network that takes sigma, without it.
+    mixture: Mixture | None = None
     #: For the card of the weights: which images the run is meant for, and their licence.
     source: str = ""
 
@@ -112,7 +152,10 @@ class Validation(_Section):
     """The fixed noisy set on which the best weights are chosen."""
 
     every: Count = 1000
+    #: Levels of white noise. A network that takes sigma optionally is told it, and not told it.
     sigma: tuple[Positive, ...] = (15.0, 25.0, 50.0)
+    #: Levels of correlated noise.
+    correlated: tuple[Positive, ...] = ()
     #: Side of the central square that is used of each image; the whole image without it.
     crop: Count | None = None
 
@@ -235,6 +278,6 @@ def _section(place: list[str]) -> type[BaseModel]:
     section: type[BaseModel] = Recipe
     for name in place:
         annotation = section.model_fields[name].annotation
-        assert isinstance(annotation, type)
-        section = annotation
+        kinds = get_args(annotation) or (annotation,)  # a table may be optional
+        section = next(kind for kind in kinds if issubclass(kind, BaseModel))
     return section

@@ -15,25 +15,25 @@ from normeq.models import Network, Wrapped
 from normeq.nn import fuse
 from normeq.nn.fast.compilation import compiled
 from normeq.training.checkpoint import Checkpoint
-from normeq.training.data import Batch
 from normeq.training.initial import initial_network, new_network
 from normeq.training.muon import Muon, is_matrix
 from normeq.training.recipe import Network as NetworkRecipe
 from normeq.training.recipe import Optimization, Recipe
+from normeq.training.samples import SampleBatch
 from normeq.training.schedule import ema_decay, learning_rate
 
 
-def reconstruction_loss(output: Tensor, batch: Batch, recipe: Optimization) -> Tensor:
+def reconstruction_loss(output: Tensor, batch: SampleBatch, recipe: Optimization) -> Tensor:
     """Mean over samples of the L1 or squared error, each over a power of its noise level.
 
     The squared error of a good denoiser grows about like the noise level; divided by it, weak and
     strong noise weigh equally, as they do in the mean of a PSNR. Gradients, a product of error and
     image, are about equally long after a division by its root.
     """
-    error = output - batch.clean
+    error = output - batch.target
     error = error.abs() if recipe.loss == "l1" else error.square()
     per_sample = error.flatten(1).mean(1)
-    return (per_sample / batch.sigma**recipe.balance).mean()
+    return (per_sample / batch.level**recipe.balance).mean()
 
 
 class State:
@@ -82,19 +82,18 @@ class State:
         """The network that is validated and kept: the average where there is one."""
         return self.network if self.average is None else self.average
 
-    def on_device(self, batch: Batch) -> Batch:
+    def on_device(self, batch: SampleBatch) -> SampleBatch:
         """Move a batch to where the network is."""
         return batch.to(self._accelerator.device, self._dtype)
 
-    def update(self, batch: Batch) -> tuple[Tensor, Tensor]:
+    def update(self, batch: SampleBatch) -> tuple[Tensor, Tensor]:
         """Take one step on this process's share of a batch; return its loss and gradient norm."""
         settings = self._recipe.optimization
         rate = learning_rate(self.step, settings)
         for group in (group for each in self._optimizers for group in each.param_groups):
             group["lr"] = rate
         with self._accelerator.autocast():
-            told = self._recipe.network.takes_sigma != "never"
-            output = self._parallel(batch.noisy, batch.sigma if told else None)
+            output = self._parallel(*batch.arguments(self._recipe.network))
         loss = reconstruction_loss(output.to(self._dtype), batch, settings)
         self._accelerator.backward(loss)
         limit = float("inf") if settings.clip is None else settings.clip

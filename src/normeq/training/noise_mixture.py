@@ -1,0 +1,289 @@
+"""The noise of a training sample, and what the network is told of it.
+
+White noise of one level, or as `Mixture` says: levels that vary over the image, noise of random
+colour, cameras' processing, and maps that are missing, inexact or deliberately too low.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import ndimage
+
+from normeq import noise
+from normeq.noise import autocorrelation_of_kernel, correlation_length
+from normeq.training.recipe import Mixture
+from normeq.training.samples import Floats, Sample
+
+Lengths = tuple[float, float]
+_WHITE: Lengths = (0.0, 0.0)
+
+# Standard deviation of the logarithm of a level that varies, and points a side of its grid.
+_VARIATION = (0.2, 1.0)
+_GRID = (2, 6)
+# Share of the variance that grows with the signal, and the mean below which there is no signal.
+_SIGNAL_SHARE = (0.3, 1.0)
+_DARK = 0.02
+# Widths of the blur that stands for the estimate of the signal which a map is computed from.
+_SIGNAL_BLUR = (1.5, 4.0)
+_JPEG_QUALITY = (75, 98)
+# Told levels, as shares of the true one, of samples whose remaining noise belongs to the target.
+_UNDERSTATED = (0.2, 0.7)
+# Lags at which the autocorrelation of processed noise is measured.
+_LAGS = 9
+
+
+@dataclass(frozen=True)
+class NoisyPatch:
+    """A patch with noise of which everything is known.
+
+    Attributes
+    ----------
+    clean, noisy
+        The patch without and with noise, of shape ``(C, H, W)``.
+    sigma
+        The level of the noise at every pixel, ``(1, H, W)``.
+    lengths
+        Its correlation length along Y and X.
+    level
+        The root mean square of its level.
+    """
+
+    clean: Floats
+    noisy: Floats
+    sigma: Floats
+    lengths: Lengths
+    level: float
+
+    def told(self, share: float = 1.0, lengths: Lengths | None = None) -> Sample:
+        """Return a sample whose network is told a multiple of the level, 0 for not known."""
+        sigma = np.float32(share) * self.sigma
+        axes = 1 + np.array(lengths or self.lengths, np.float32).reshape(2, 1, 1)
+        return Sample(self.noisy, self.clean, sigma, sigma * axes, self.level)
+
+
+def noisy_sample(
+    clean: Floats, level: float, kind: str, mixture: Mixture | None, rng: np.random.Generator
+) -> Sample:
+    """Add noise of a level to a clean patch ``(C, H, W)``.
+
+    Parameters
+    ----------
+    clean
+        The patch, with white at 1.
+    level
+        Standard deviation of the noise; where it varies, its root mean square.
+    kind
+        Distribution of white noise, one of `normeq.noise.KINDS`.
+    mixture
+        Other noise, and how well it is known; None for white noise of a known level.
+    rng
+        Source of randomness.
+    """
+    if mixture is None:
+        noisy = clean + noise.draw(kind, clean.shape, level, rng)
+        return NoisyPatch(clean, noisy, _flat(clean, level), _WHITE, level).told()
+    which = rng.random()
+    if which < mixture.camera:
+        return _told(_with_camera_noise(clean, level, rng), mixture, rng)
+    colored = which < mixture.camera + mixture.colored
+    return _told(_with_noise(clean, level, kind, colored, mixture, rng), mixture, rng)
+
+
+def _told(patch: NoisyPatch, mixture: Mixture, rng: np.random.Generator) -> Sample:
+    """Decide how much of the truth the network is told."""
+    which = rng.random()
+    if which < mixture.not_told:
+        return patch.told(0.0)
+    if which < mixture.not_told + mixture.understated:
+        # Told n1 of n1 + n2, the network should return clean + n2. The mean of n2 for a given sum
+        # of both is this share of it, and a target without chance is learned faster.
+        share = math.exp(rng.uniform(*np.log(_UNDERSTATED)))
+        target = patch.clean + np.float32(1 - share**2) * (patch.noisy - patch.clean)
+        return replace(patch.told(share), target=target)
+    if which < mixture.not_told + mixture.understated + mixture.inexact:
+        level, *errors = np.exp(math.log(mixture.inexact_factor) * rng.uniform(-1, 1, 3))
+        # A length is estimated better than a level, and never negative.
+        y, x = (
+            max((1 + length) * math.sqrt(error) - 1, 0.0)
+            for length, error in zip(patch.lengths, errors, strict=True)
+        )
+        return patch.told(level, (y, x))
+    return patch.told()
+
+
+def _with_noise(
+    clean: Floats,
+    level: float,
+    kind: str,
+    colored: bool,
+    mixture: Mixture,
+    rng: np.random.Generator,
+) -> NoisyPatch:
+    """Add white or coloured noise, of one level or of one that varies."""
+    varies = rng.random()
+    grows = varies < mixture.signal and clean.mean() > _DARK
+    if grows and not colored:
+        return _with_photon_noise(clean, level, rng)
+    if colored:
+        unit, lengths = colored_noise(clean.shape, _random_widths(mixture.widths, rng), rng)
+    else:
+        unit, lengths = noise.draw(kind, clean.shape, 1.0, rng), _WHITE
+    if grows:
+        share = rng.uniform(*_SIGNAL_SHARE)
+        variance = _signal_variance(clean, clean, share)
+        noisy = clean + np.float32(level) * np.sqrt(variance) * unit
+        sigma = _level_from(noisy, clean, level, share, rng)
+        return NoisyPatch(clean, noisy, sigma, lengths, level)
+    is_smooth = mixture.signal <= varies < mixture.signal + mixture.smooth
+    sigma = np.float32(level) * _smooth_level(clean, rng) if is_smooth else _flat(clean, level)
+    return NoisyPatch(clean, clean + sigma * unit, sigma, lengths, level)
+
+
+def _flat(clean: Floats, level: float) -> Floats:
+    return np.full((1, *clean.shape[1:]), level, np.float32)
+
+
+def _random_widths(limits: tuple[float, float], rng: np.random.Generator) -> tuple[float, float]:
+    """Draw the widths of a smoothing kernel along Y and X, equal for every other sample."""
+    y, x = rng.uniform(*limits, 2)
+    return (y, x) if rng.integers(2) else (y, y)
+
+
+def colored_noise(
+    shape: tuple[int, ...], widths: tuple[float, float], rng: np.random.Generator
+) -> tuple[Floats, Lengths]:
+    """Draw white noise smoothed by a Gaussian kernel, of unit variance, and its lengths.
+
+    Parameters
+    ----------
+    shape
+        The shape ``(C, H, W)`` of the noise, which is periodic.
+    widths
+        Standard deviations of the kernel along Y and X, in pixels.
+    rng
+        Source of randomness.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> drawn, lengths = colored_noise((1, 256, 256), (1.0, 0.3), np.random.default_rng(0))
+    >>> print(f"{drawn.std():.1f}", [f"{length:.1f}" for length in lengths])
+    1.0 ['1.3', '0.0']
+    """
+    drawn = rng.standard_normal(shape, dtype=np.float32)
+    kernels = [_gaussian_kernel(width) for width in widths]
+    for axis, kernel in zip((1, 2), kernels, strict=True):
+        drawn = ndimage.convolve1d(drawn, kernel / np.linalg.norm(kernel), axis, mode="wrap")
+    y, x = (correlation_length(autocorrelation_of_kernel(kernel, 0)) for kernel in kernels)
+    return drawn, (y, x)
+
+
+def _gaussian_kernel(width: float) -> Floats:
+    positions = np.arange(-math.ceil(3.5 * width), math.ceil(3.5 * width) + 1)
+    kernel: Floats = np.exp(-(positions**2) / (2 * width**2)).astype(np.float32)
+    return kernel
+
+
+def _smooth_level(clean: Floats, rng: np.random.Generator) -> Floats:
+    """Draw a positive map ``(1, H, W)`` that varies smoothly; its root mean square is 1."""
+    grid = rng.standard_normal((int(rng.integers(*_GRID)), int(rng.integers(*_GRID))))
+    rows, columns = (
+        np.linspace(0, points - 1, extent)
+        for points, extent in zip(grid.shape, clean.shape[1:], strict=True)
+    )
+    where = np.meshgrid(rows, columns, indexing="ij")
+    field = ndimage.map_coordinates(grid, where, order=1, mode="nearest")
+    level = np.exp(rng.uniform(*_VARIATION) * field)
+    normal: Floats = (level / np.sqrt(np.mean(level**2)))[None].astype(np.float32)
+    return normal
+
+
+def _with_photon_noise(clean: Floats, level: float, rng: np.random.Generator) -> NoisyPatch:
+    """Add photon and read noise, white."""
+    share = rng.uniform(*_SIGNAL_SHARE)
+    gain = share * level**2 / float(clean.mean())
+    exact = noise.poisson_gaussian(clean, gain, math.sqrt(1 - share) * level, rng)
+    noisy = exact.astype(np.float32)
+    sigma = _level_from(noisy, clean, level, share, rng)
+    return NoisyPatch(clean, noisy, sigma, _WHITE, level)
+
+
+def _signal_variance(signal: Floats, clean: Floats, share: float) -> Floats:
+    """Return a variance, of mean 1, of which a share is proportional to the signal."""
+    relative = np.maximum(signal, 0) / clean.mean()
+    variance: Floats = np.float32(1 - share) + np.float32(share) * relative
+    return variance
+
+
+def _level_from(
+    noisy: Floats, clean: Floats, level: float, share: float, rng: np.random.Generator
+) -> Floats:
+    """Compute the map that a user would have: from the noisy image, smoothed.
+
+    The exact map would give the clean image away.
+    """
+    width = rng.uniform(*_SIGNAL_BLUR)
+    signal = ndimage.gaussian_filter(noisy.mean(0, keepdims=True), (0, width, width), truncate=3)
+    sigma: Floats = np.float32(level) * np.sqrt(_signal_variance(signal, clean, share))
+    return sigma
+
+
+def _with_camera_noise(clean: Floats, level: float, rng: np.random.Generator) -> NoisyPatch:
+    """Add noise as it comes out of a camera: interpolated from a mosaic, compressed, or both.
+
+    Its level and lengths are those measured on the result.
+    """
+    interpolated, compressed = ((True, False), (False, True), (True, True))[rng.integers(3)]
+    unit = (
+        _interpolated_noise(clean.shape, rng)
+        if interpolated
+        else rng.standard_normal(clean.shape, dtype=np.float32)
+    )
+    noisy = clean + np.float32(level) * unit
+    if compressed:
+        noisy = _compressed(noisy, int(rng.integers(*_JPEG_QUALITY)))
+    added = noisy - clean
+    y, x = (correlation_length(_autocorrelation(added, axis)) for axis in (1, 2))
+    # What clipping and coarse steps leave of weak noise may be nothing.
+    measured = max(float(np.sqrt(np.mean(added**2))), 1 / 255 / 4)
+    return NoisyPatch(clean, noisy, _flat(clean, measured), (y, x), measured)
+
+
+def _interpolated_noise(shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
+    """Draw noise on every other pixel of both axes, interpolated linearly, of unit variance."""
+    row, column = rng.integers(2, size=2)
+    drawn = np.zeros(shape, np.float32)
+    sampled = drawn[:, row::2, column::2]
+    sampled[...] = rng.standard_normal(sampled.shape, dtype=np.float32)
+    for axis in (1, 2):
+        drawn = ndimage.convolve1d(drawn, np.array([0.5, 1.0, 0.5], np.float32), axis, mode="wrap")
+    # Of four pixels one is drawn, two are means of two, one of four: a mean variance of 9/16.
+    unit: Floats = drawn / np.float32(0.75)
+    return unit
+
+
+def _compressed(image: Floats, quality: int) -> Floats:
+    """Return an image after JPEG compression: in 8 bits, within black and white."""
+    from PIL import Image
+
+    pixels = np.rint(np.clip(image, 0, 1) * 255).astype(np.uint8)
+    file = io.BytesIO()
+    Image.fromarray(pixels[0] if len(pixels) == 1 else np.moveaxis(pixels, 0, 2)).save(
+        file, "JPEG", quality=quality
+    )
+    decoded = np.asarray(Image.open(file), dtype=np.float32) / np.float32(255)
+    bands: Floats = decoded[None] if decoded.ndim == 2 else np.moveaxis(decoded, 2, 0)
+    return np.ascontiguousarray(bands)
+
+
+def _autocorrelation(added: Floats, axis: int) -> Floats:
+    along = np.moveaxis(added, axis, 0)
+    extent = len(along)
+    power = float(np.mean(along**2)) or 1.0
+    lags = range(1, min(_LAGS, extent))
+    rho = [float(np.mean(along[:-lag] * along[lag:])) / power for lag in lags]
+    return np.array([1.0, *rho], np.float32)

@@ -1,0 +1,74 @@
+"""What a network is trained on: noisy patches, what it is told of their noise, and the target."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from normeq.training.recipe import Network
+
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One patch, with white at 1.
+
+    Attributes
+    ----------
+    noisy, target
+        What the network gets and what it should return, of shape ``(C, H, W)``.
+    sigma
+        The noise level that it is told, ``(1, H, W)``; zero everywhere if it is not told.
+    correlation
+        ``sigma · (1 + correlation length)`` for the axes Y and X, ``(2, H, W)``.
+    level
+        The true noise level, its root mean square over the patch.
+    """
+
+    noisy: Floats
+    target: Floats
+    sigma: Floats
+    correlation: Floats
+    level: float
+
+
+@dataclass(frozen=True)
+class SampleBatch:
+    """Samples as tensors with a leading axis."""
+
+    noisy: Tensor
+    target: Tensor
+    sigma: Tensor
+    correlation: Tensor
+    level: Tensor
+
+    @classmethod
+    def of(cls, samples: Sequence[Sample]) -> SampleBatch:
+        """Stack samples."""
+        # In numpy: an addition by torch on the preparing thread starts a second pool of OpenMP
+        # threads, which wait by spinning and take a third of the network's speed.
+        columns = zip(*(_values(sample) for sample in samples), strict=True)
+        return cls(*(torch.from_numpy(np.stack(column).astype(np.float32)) for column in columns))
+
+    def to(self, device: torch.device, dtype: torch.dtype) -> SampleBatch:
+        """Move the batch to a device and a floating point type."""
+        return SampleBatch(*(tensor.to(device, dtype) for tensor in _values(self)))
+
+    def arguments(self, network: Network) -> tuple[Tensor, ...]:
+        """Return what a network is called with: the images, and the maps that it takes."""
+        if network.takes_sigma == "never":
+            return (self.noisy,)
+        maps = (self.sigma, self.correlation) if network.takes_correlation else (self.sigma,)
+        return (self.noisy, *maps)
+
+
+def _values(record: Any) -> list[Any]:
+    """Return the fields of a dataclass in their order, without copying them."""
+    return [getattr(record, field.name) for field in fields(record)]

@@ -1,0 +1,161 @@
+"""Every kind of training noise has the level and the lengths that the network is told."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from skimage import data, transform
+
+from normeq.noise import correlation_length
+from normeq.training.noise_mixture import colored_noise, noisy_sample
+from normeq.training.recipe import Mixture
+from normeq.training.samples import Sample
+
+CLEAN = transform.resize(data.camera(), (256, 256)).astype(np.float32)[None]
+LEVEL = 0.1
+
+
+def sample(seed: int = 0, clean: np.ndarray = CLEAN, **shares: float) -> Sample:
+    rng = np.random.default_rng(seed)
+    return noisy_sample(clean, LEVEL, "gaussian", Mixture(**shares), rng)
+
+
+def length_of(noise: np.ndarray, axis: int) -> float:
+    along = np.moveaxis(noise, axis, 0)
+    rho = [1.0, *((along[:-lag] * along[lag:]).mean() / (along**2).mean() for lag in range(1, 12))]
+    return correlation_length(rho)
+
+
+def told_length(given: Sample, axis: int) -> float:
+    return float((given.correlation[axis - 1] / given.sigma[0]).mean() - 1)
+
+
+def test_an_empty_mixture_is_white_noise_of_the_told_level():
+    given = sample()
+    assert (given.noisy - given.target).std() == pytest.approx(LEVEL, rel=0.02)
+    assert np.all(given.sigma == np.float32(LEVEL))
+    assert np.array_equal(given.correlation, np.repeat(given.sigma, 2, 0))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_coloured_noise_has_its_level_and_its_lengths(seed):
+    given = sample(seed, colored=1.0)
+    noise = given.noisy - given.target
+    assert noise.std() == pytest.approx(LEVEL, rel=0.05)
+    for axis in (1, 2):
+        assert told_length(given, axis) == pytest.approx(length_of(noise, axis), abs=0.15)
+
+
+def test_colours_span_the_widths_and_are_anisotropic():
+    lengths = np.array(
+        [[told_length(sample(seed, colored=1.0), axis) for axis in (1, 2)] for seed in range(40)]
+    )
+    assert lengths.min() < 0.3
+    assert lengths.max() > 1.8
+    same = np.isclose(lengths[:, 0], lengths[:, 1])
+    assert 8 < same.sum() < 32
+
+
+def test_wider_kernels_have_longer_correlation_along_their_axis():
+    rng = np.random.default_rng(0)
+    noise, (y, x) = colored_noise((2, 200, 200), (1.5, 0.4), rng)
+    assert noise.std() == pytest.approx(1, rel=0.05)
+    assert y > 2 > 0.2 > x
+    assert length_of(noise, 1) == pytest.approx(y, abs=0.2)
+    assert length_of(noise, 2) == pytest.approx(x, abs=0.1)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_smooth_level_is_the_one_that_is_told(seed):
+    given = sample(seed, smooth=1.0)
+    scaled = (given.noisy - given.target) / given.sigma
+    assert scaled.std() == pytest.approx(1, rel=0.02)
+    assert np.sqrt((given.sigma**2).mean()) == pytest.approx(LEVEL, rel=1e-4)
+    assert given.sigma.max() / given.sigma.min() > 1.2
+    assert np.abs(np.diff(given.sigma)).max() < 0.05 * given.sigma.max()
+
+
+@pytest.mark.parametrize("colored", [0.0, 1.0])
+def test_the_level_grows_with_the_signal(colored):
+    given = sample(1, signal=1.0, colored=colored)
+    noise = given.noisy - given.target
+    assert noise.std() == pytest.approx(LEVEL, rel=0.05)
+    dark, bright = given.target < 0.15, given.target > 0.6
+    assert noise[bright].std() > 1.25 * noise[dark].std()
+    for part in (dark, bright):
+        told = np.sqrt((given.sigma[part] ** 2).mean())
+        assert told == pytest.approx(noise[part].std(), rel=0.25)
+
+
+def test_the_map_of_the_level_does_not_give_the_clean_image_away():
+    given = sample(1, signal=1.0)
+    variance = given.sigma**2
+    gain, base = np.polyfit(variance.ravel(), given.target.ravel(), 1)
+    guessed = gain * variance + base
+    assert (guessed - given.target).std() > 0.02
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_camera_noise_has_the_level_and_lengths_that_are_told(seed):
+    given = sample(seed, camera=1.0)
+    noise = given.noisy - given.target
+    assert np.sqrt((noise**2).mean()) == pytest.approx(given.level, rel=1e-3)
+    assert np.allclose(given.sigma, given.level)
+    for axis in (1, 2):
+        assert told_length(given, axis) == pytest.approx(length_of(noise, axis), abs=0.05)
+
+
+def test_cameras_correlate_and_compress():
+    given = [sample(seed, camera=1.0) for seed in range(12)]
+    in_8_bits = [bool(np.allclose(each.noisy * 255 % 1 % 0.999, 0, atol=2e-3)) for each in given]
+    assert 0 < sum(in_8_bits) < len(given)
+    assert max(told_length(each, 1) for each in given) > 0.5
+
+
+def test_not_told_is_zero_everywhere():
+    given = sample(not_told=1.0)
+    assert not given.sigma.any()
+    assert not given.correlation.any()
+    assert given.level == LEVEL
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_of_an_understated_level_the_rest_belongs_to_the_target(seed):
+    given, exact = sample(seed, understated=1.0), sample(seed)
+    share = float((given.sigma / exact.sigma).mean())
+    assert 0.2 <= share <= 0.7
+    noise = exact.noisy - exact.target
+    np.testing.assert_allclose(given.target - exact.target, (1 - share**2) * noise, atol=1e-6)
+    # What is left of noise n1 + n2 is the best guess of n2 that the sum allows.
+    rng = np.random.default_rng(seed)
+    first, second = share * rng.standard_normal(20000), rng.standard_normal(20000)
+    second *= np.sqrt(1 - share**2)
+    slope = np.polyfit(first + second, second, 1)[0]
+    assert slope == pytest.approx(1 - share**2, abs=0.02)
+
+
+def test_inexact_levels_stay_within_their_factor_and_the_target_is_clean():
+    given = [sample(seed, inexact=1.0, inexact_factor=1.3) for seed in range(60)]
+    ratios = np.array([each.sigma.mean() / LEVEL for each in given])
+    assert 1 / 1.3 <= ratios.min() < 0.85
+    assert 1.18 < ratios.max() <= 1.3
+    assert all(np.array_equal(each.target, CLEAN) for each in given)
+    assert all((each.correlation >= each.sigma).all() for each in given)
+
+
+def test_colour_images_get_every_kind_of_noise():
+    clean = transform.resize(data.astronaut(), (64, 64)).astype(np.float32).transpose(2, 0, 1)
+    everything = {"colored": 0.3, "camera": 0.4, "smooth": 0.4, "signal": 0.4, "not_told": 0.3}
+    for seed in range(20):
+        given = sample(seed, clean, **everything)
+        assert given.noisy.shape == given.target.shape == (3, 64, 64)
+        assert given.sigma.shape == (1, 64, 64)
+        assert np.isfinite(given.noisy).all()
+
+
+def test_every_array_has_single_precision():
+    everything = {"colored": 0.3, "camera": 0.4, "smooth": 0.4, "signal": 0.4, "understated": 0.5}
+    for seed in range(20):
+        given = sample(seed, CLEAN[:, :32, :32], **everything)
+        arrays = (given.noisy, given.target, given.sigma, given.correlation)
+        assert {array.dtype for array in arrays} == {np.dtype(np.float32)}
