@@ -16,8 +16,8 @@ from normeq.conversion.network_editor import NetworkEditor
 from normeq.conversion.residual_form import OnDifferences, refuse_misfit
 from normeq.conversion.scale_form import make_homogeneous
 from normeq.errors import UsageError
+from normeq.models.building_blocks import Variant
 from normeq.models.network import equivariance_of
-from normeq.models.vocabulary import Variant
 from normeq.nn import Normalized
 
 Target = Literal["scale-equiv", "norm-equiv", "norm-equiv-residual", "norm-equiv-wrapped"]

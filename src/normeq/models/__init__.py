@@ -1,5 +1,6 @@
 """The networks, each in every variant, and their weights."""
 
+from normeq.models.building_blocks import VARIANTS, Variant
 from normeq.models.denoiser import Denoiser, WrappedDenoiser
 from normeq.models.drunet import DRUNet
 from normeq.models.fdncnn import FDnCNN
@@ -10,7 +11,6 @@ from normeq.models.noise_maps import TAKES_SIGMA, TakesSigma
 from normeq.models.registry import create, names, variants
 from normeq.models.unet import UNet
 from normeq.models.vgg8b import VGG8b
-from normeq.models.vocabulary import VARIANTS, Variant
 from normeq.models.weights import load, save, shipped
 
 __all__ = [

@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from normeq.errors import UsageError
+from normeq.models.building_blocks import Variant, blocks_for
 from normeq.models.network import Network, Wrapped
 from normeq.models.noise_maps import TAKES_SIGMA, TakesSigma, correlation_maps, floored, sigma_map
 from normeq.models.reach import Step, reach
-from normeq.models.vocabulary import Variant, vocabulary
 from normeq.nn import pad_to_multiple
 
 
@@ -60,7 +60,7 @@ class Denoiser(Network):
         self.takes_sigma = takes_sigma
         self.takes_correlation = takes_correlation
         self.channels = channels
-        self.words = vocabulary(variant, sort)
+        self.build = blocks_for(variant, sort)
         self.stride = 1
         self.receptive_field: int | None = None
 
@@ -137,7 +137,7 @@ class Denoiser(Network):
         inputs = x if maps is None else torch.cat((x, maps), 1)
         inputs = pad_to_multiple(inputs, self.stride)
         output = self.transform(inputs)[..., :height, :width]
-        return x + output if self.words.adds_input else output
+        return x + output if self.build.adds_input else output
 
     def _set_geometry(self, path: Sequence[Step]) -> None:
         """Derive stride and receptive field from the longest path of spatial operations."""

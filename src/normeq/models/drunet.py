@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from normeq.models.building_blocks import Variant
 from normeq.models.noise_maps import TakesSigma
 from normeq.models.unet import UNet
-from normeq.models.vocabulary import Variant
 
 
 class DRUNet(UNet):

@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from normeq.errors import UsageError
+from normeq.models.building_blocks import Variant, conv_stack
 from normeq.models.denoiser import Denoiser
 from normeq.models.noise_maps import TakesSigma
 from normeq.models.reach import Step
-from normeq.models.vocabulary import Variant, Vocabulary
-
-
-def conv_stack(
-    words: Vocabulary, inputs: int, outputs: int, width: int, depth: int, maps: int
-) -> nn.Sequential:
-    """Chain `depth` 3x3 convolutions with nonlinearities between them."""
-    layers = [words.first_conv(inputs, width, maps=maps), words.activation()]
-    for _ in range(depth - 2):
-        layers += [words.conv(width, width), words.activation()]
-    return nn.Sequential(*layers, words.last_conv(width, outputs))
 
 
 class FDnCNN(Denoiser):
@@ -69,7 +59,7 @@ class FDnCNN(Denoiser):
             channels=channels,
         )
         self.residual = residual
-        self.layers = conv_stack(self.words, channels, channels, width, depth, self.maps)
+        self.layers = conv_stack(self.build, channels, channels, width, depth, self.maps)
         self._set_geometry([Step("kernel", 1)] * depth)
 
     def transform(self, x: Tensor) -> Tensor:

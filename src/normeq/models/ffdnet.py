@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from normeq.models.building_blocks import Variant, conv_stack, fold_image
 from normeq.models.denoiser import Denoiser
-from normeq.models.fdncnn import conv_stack
 from normeq.models.noise_maps import TakesSigma
 from normeq.models.reach import Step
-from normeq.models.vocabulary import Variant
 
 
 class FFDNet(Denoiser):
@@ -51,16 +49,9 @@ class FFDNet(Denoiser):
             takes_correlation=takes_correlation,
             channels=channels,
         )
-        self.layers = conv_stack(self.words, 4 * channels, 4 * channels, width, depth, self.maps)
+        self.layers = conv_stack(self.build, 4 * channels, 4 * channels, width, depth, self.maps)
         self._set_geometry([Step("down", 2), *[Step("kernel", 1)] * depth, Step("up", 2)])
 
     def transform(self, x: Tensor) -> Tensor:
         """Fold the image, apply the layers, unfold."""
         return F.pixel_shuffle(self.layers(fold_image(x, self.channels, 2)), 2)
-
-
-def fold_image(x: Tensor, channels: int, factor: int) -> Tensor:
-    """Unshuffle the pixels of the image; noise maps behind it are averaged over each block."""
-    image, maps = x[:, :channels], x[:, channels:]
-    folded = F.pixel_unshuffle(image, factor)
-    return torch.cat((folded, F.avg_pool2d(maps, factor)), 1) if maps.shape[1] else folded

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Literal
 
 from torch import nn
 
-from normeq.models.vocabulary import Variant
+from normeq.models.building_blocks import Variant
 from normeq.nn import Normalized
 
 Equivariance = Literal["none", "scale", "norm"]

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from normeq.errors import UsageError
+from normeq.models.building_blocks import VARIANTS, Variant
 from normeq.models.denoiser import Denoiser, WrappedDenoiser
 from normeq.models.drunet import DRUNet
 from normeq.models.fdncnn import FDnCNN
@@ -15,7 +16,6 @@ from normeq.models.network import Network, Wrapped
 from normeq.models.noise_maps import takes_sigma_of
 from normeq.models.unet import UNet
 from normeq.models.vgg8b import VGG8b
-from normeq.models.vocabulary import VARIANTS, Variant
 
 _ARCHITECTURES: dict[str, Callable[..., Network]] = {
     network.architecture: network for network in (DRUNet, FDnCNN, FFDNet, UNet, VGG8b)

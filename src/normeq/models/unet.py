@@ -5,40 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from normeq.models.building_blocks import ResidualBlock, Variant, fold_image
 from normeq.models.denoiser import Denoiser
-from normeq.models.ffdnet import fold_image
 from normeq.models.noise_maps import TakesSigma
 from normeq.models.reach import Step
-from normeq.models.vocabulary import Variant, Vocabulary
-from normeq.nn import AffineResidual
-
-
-class ResidualBlock(nn.Module):
-    """Convolution, nonlinearity, convolution, joined with the input."""
-
-    def __init__(self, words: Vocabulary, width: int, gains: tuple[float, float]) -> None:
-        super().__init__()
-        first, second = (words.conv(width, width, gain=gain) for gain in gains)
-        self.branch = nn.Sequential(first, words.activation(), second)
-        self.residual = words.residual()
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Join the input with its branch."""
-        out: Tensor = self.residual(x, self.branch(x))
-        return out
-
-    @torch.no_grad()
-    def start_as_identity(self) -> None:
-        """Make the block return its input until it is trained."""
-        if isinstance(self.residual, AffineResidual):
-            self.residual.t.zero_()  # kernels that sum to one cannot be zero
-            return
-        for parameter in self.branch[-1].parameters():
-            parameter.zero_()
 
 
 class UNet(Denoiser):
@@ -87,26 +60,26 @@ class UNet(Denoiser):
             channels=channels,
             sort=sort,
         )
-        words = self.words
-        gains = words.branch_gains(blocks * (2 * len(widths) - 1))
+        build = self.build
+        gains = build.branch_gains(blocks * (2 * len(widths) - 1))
         folded = channels * unshuffle**2
         coarser = list(pairwise(widths))
 
         def scale(width: int) -> list[nn.Module]:
-            return [ResidualBlock(words, width, gains) for _ in range(blocks)]
+            return [ResidualBlock(build, width, gains) for _ in range(blocks)]
 
         self.unshuffle = unshuffle
-        self.head = words.first_conv(folded, widths[0], maps=self.maps)
+        self.head = build.first_conv(folded, widths[0], maps=self.maps)
         self.down = nn.ModuleList(
-            nn.Sequential(*scale(fine), words.downsample(fine, coarse)) for fine, coarse in coarser
+            nn.Sequential(*scale(fine), build.downsample(fine, coarse)) for fine, coarse in coarser
         )
         self.body = nn.Sequential(*scale(widths[-1]))
         self.up = nn.ModuleList(
-            nn.Sequential(words.upsample(coarse, fine), *scale(fine))
+            nn.Sequential(build.upsample(coarse, fine), *scale(fine))
             for fine, coarse in reversed(coarser)
         )
-        self.skips = nn.ModuleList(words.residual() for _ in widths)
-        self.tail = words.last_conv(widths[0], folded)
+        self.skips = nn.ModuleList(build.residual() for _ in widths)
+        self.tail = build.last_conv(widths[0], folded)
         self._set_geometry(_longest_path(len(coarser), blocks, unshuffle))
 
     def transform(self, x: Tensor) -> Tensor:

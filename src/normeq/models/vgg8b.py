@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from torch import Tensor, nn
 
 from normeq.errors import UsageError
+from normeq.models.building_blocks import BuildingBlocks, Variant, blocks_for
 from normeq.models.network import Network
-from normeq.models.vocabulary import Variant, Vocabulary, vocabulary
 
 
 class VGG8b(Network):
@@ -67,22 +67,22 @@ class VGG8b(Network):
             )
         super().__init__(variant)
         self.channels = channels
-        words = vocabulary(variant)
+        build = blocks_for(variant)
         layers: list[nn.Module] = []
         pooled = {1, 3, 4, 5}  # the convolutions that a pooling follows
         for index, width in enumerate(widths):
-            conv = words.conv if index else words.first_conv
+            conv = build.conv if index else build.first_conv
             before = widths[index - 1] if index else channels
-            layers += [conv(before, width), *_activation(words, nn.BatchNorm2d(width), dropout)]
+            layers += [conv(before, width), *_activation(build, nn.BatchNorm2d(width), dropout)]
             if index in pooled:
                 layers.append(nn.MaxPool2d(2))
         features = widths[-1] * (image_size // 16) ** 2
         self.layers = nn.Sequential(
             *layers,
             nn.Flatten(),
-            words.linear(features, hidden),
-            *_activation(words, nn.BatchNorm1d(hidden), dropout),
-            words.linear(hidden, classes),
+            build.linear(features, hidden),
+            *_activation(build, nn.BatchNorm1d(hidden), dropout),
+            build.linear(hidden, classes),
         )
 
     def forward(self, x: Tensor) -> Tensor:
@@ -91,6 +91,6 @@ class VGG8b(Network):
         return out
 
 
-def _activation(words: Vocabulary, norm: nn.Module, dropout: float) -> list[nn.Module]:
+def _activation(build: BuildingBlocks, norm: nn.Module, dropout: float) -> list[nn.Module]:
     """Return a nonlinearity with batch norm before it, where there is one, and dropout after."""
-    return [*([norm] if words.batch_norm else []), words.activation(), nn.Dropout(dropout)]
+    return [*([norm] if build.batch_norm else []), build.activation(), nn.Dropout(dropout)]

@@ -9,7 +9,7 @@ from typing import Any
 
 from normeq.classical import METHODS
 from normeq.models import create
-from normeq.models.vocabulary import VARIANTS, Variant
+from normeq.models.building_blocks import VARIANTS, Variant
 from normeq.reproduce.networks import NLRN, DnCNN, Restormer, SwinIR, random_network
 
 __all__ = ["Subject", "subjects"]

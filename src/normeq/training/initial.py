@@ -13,7 +13,7 @@ from torch.nn.utils import parametrize
 import normeq
 from normeq import models
 from normeq.errors import NormeqError, UsageError, WeightsError, reason
-from normeq.models.unet import ResidualBlock
+from normeq.models.building_blocks import ResidualBlock
 from normeq.training.recipe import Network
 
 

@@ -13,13 +13,13 @@ from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
 from normeq.errors import FileError, UsageError, WeightsError
+from normeq.models.building_blocks import Variant
 from normeq.models.layouts.checkpoint import Checkpoint
 from normeq.models.layouts.kair import KairLayout
 from normeq.models.layouts.layout import Layout
 from normeq.models.layouts.paper import PaperLayout
 from normeq.models.network import Network, Wrapped
 from normeq.models.registry import create
-from normeq.models.vocabulary import Variant
 from normeq.nn import AffineResidual
 
 __all__ = ["LAYOUTS", "import_weights", "read_checkpoint"]

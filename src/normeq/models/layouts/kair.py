@@ -6,9 +6,9 @@ import re
 from typing import Any
 
 from normeq.errors import WeightsError
+from normeq.models.building_blocks import Variant
 from normeq.models.layouts.checkpoint import Checkpoint
 from normeq.models.layouts.layout import Layout, drunet_options, stack_sizes
-from normeq.models.vocabulary import Variant
 
 
 class KairLayout(Layout):

@@ -8,8 +8,8 @@ from typing import Any
 from torch import Tensor, nn
 
 from normeq.errors import WeightsError
+from normeq.models.building_blocks import Variant
 from normeq.models.layouts.checkpoint import Checkpoint
-from normeq.models.vocabulary import Variant
 
 
 class Layout(ABC):

@@ -7,9 +7,9 @@ from typing import Any
 from torch import Tensor, nn
 
 from normeq.errors import UsageError, WeightsError
+from normeq.models.building_blocks import Variant
 from normeq.models.layouts.checkpoint import Checkpoint
 from normeq.models.layouts.layout import Layout, drunet_options, stack_sizes
-from normeq.models.vocabulary import Variant
 from normeq.nn import AffineConv2d, AffineConvTranspose2d, KernelSum
 
 

@@ -1,4 +1,4 @@
-"""The words networks are written in: one vocabulary for each variant, one network for all."""
+"""What networks are built from: layers for each variant, so that a network is written once."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Literal, get_args
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from normeq.errors import UsageError
 from normeq.nn import (
@@ -26,8 +27,8 @@ Variant = Literal[
 VARIANTS: tuple[Variant, ...] = get_args(Variant)
 
 
-class Vocabulary(ABC):
-    """What a network is built from, in one variant.
+class BuildingBlocks(ABC):
+    """The layers of one variant.
 
     Spatial sizes are kept: convolutions pad by half their kernel, except strided ones, whose
     kernel is their stride.
@@ -72,9 +73,9 @@ class Vocabulary(ABC):
 
     @abstractmethod
     def branch_gains(self, branches: int) -> tuple[float, float]:
-        """Return the gains of the two convolutions in each of so many residual branches.
+        """Return the gains of the two convolutions of a residual branch.
 
-        They keep the spread of features the same through all of them.
+        They keep the spread of features the same through all `branches` of the network.
         """
 
 
@@ -86,7 +87,7 @@ class Add(nn.Module):
         return a + b
 
 
-class PlainVocabulary(Vocabulary):
+class PlainBlocks(BuildingBlocks):
     """Zero-padded convolutions and ReLU, with biases (ordinary) or without (scale-equivariant).
 
     With `sort`, sort pooling takes the place of ReLU: it scales as well, and never falls silent.
@@ -131,7 +132,7 @@ class PlainVocabulary(Vocabulary):
         return gain, gain
 
 
-class DifferenceVocabulary(PlainVocabulary):
+class DifferenceBlocks(PlainBlocks):
     """The residual form ``y + g(Dy)``: first kernels sum to zero, then bias-free ReLU layers."""
 
     adds_input = True
@@ -149,7 +150,7 @@ class DifferenceVocabulary(PlainVocabulary):
         return self.conv(inputs, outputs, kernel, gain=0.1)
 
 
-class AffineVocabulary(Vocabulary):
+class AffineBlocks(BuildingBlocks):
     """The affine form: kernels that sum to one, sort pooling, affine residuals, copy padding."""
 
     def conv(self, inputs: int, outputs: int, kernel: int = 3, gain: float = 1.0) -> nn.Module:
@@ -183,26 +184,67 @@ class AffineVocabulary(Vocabulary):
         return 1.0, math.sqrt(3)
 
 
-def vocabulary(variant: Variant, sort: bool = False) -> Vocabulary:
-    """Return the vocabulary of a variant; a wrapped network is an ordinary one inside.
+def blocks_for(variant: Variant, sort: bool = False) -> BuildingBlocks:
+    """Return what a variant is built from; a wrapped network is an ordinary one inside.
 
     Sort pooling belongs to the affine form; with `sort`, the others have it instead of ReLU.
 
     Examples
     --------
-    >>> vocabulary("norm-equiv").activation()
+    >>> blocks_for("norm-equiv").activation()
     SortPool(group=2)
     """
     match variant:
         case "ordinary" | "norm-equiv-wrapped":
-            return PlainVocabulary(bias=True, sort=sort)
+            return PlainBlocks(bias=True, sort=sort)
         case "scale-equiv":
-            return PlainVocabulary(bias=False, sort=sort)
+            return PlainBlocks(bias=False, sort=sort)
         case "norm-equiv":
-            return AffineVocabulary()
+            return AffineBlocks()
         case "norm-equiv-residual":
-            return DifferenceVocabulary(sort)
+            return DifferenceBlocks(sort)
     raise UsageError(f"variant {variant!r} is unknown: use one of {', '.join(VARIANTS)}.")
+
+
+def conv_stack(
+    build: BuildingBlocks, inputs: int, outputs: int, width: int, depth: int, maps: int
+) -> nn.Sequential:
+    """Chain `depth` 3x3 convolutions with nonlinearities between them."""
+    layers = [build.first_conv(inputs, width, maps=maps), build.activation()]
+    for _ in range(depth - 2):
+        layers += [build.conv(width, width), build.activation()]
+    return nn.Sequential(*layers, build.last_conv(width, outputs))
+
+
+class ResidualBlock(nn.Module):
+    """Convolution, nonlinearity, convolution, joined with the input."""
+
+    def __init__(self, build: BuildingBlocks, width: int, gains: tuple[float, float]) -> None:
+        super().__init__()
+        first, second = (build.conv(width, width, gain=gain) for gain in gains)
+        self.branch = nn.Sequential(first, build.activation(), second)
+        self.residual = build.residual()
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Join the input with its branch."""
+        out: Tensor = self.residual(x, self.branch(x))
+        return out
+
+    @torch.no_grad()
+    def start_as_identity(self) -> None:
+        """Make the block return its input until it is trained."""
+        if isinstance(self.residual, AffineResidual):
+            self.residual.t.zero_()  # kernels that sum to one cannot be zero
+            return
+        for parameter in self.branch[-1].parameters():
+            parameter.zero_()
+
+
+def fold_image(x: Tensor, channels: int, factor: int) -> Tensor:
+    """Unshuffle the pixels of the image; noise maps behind it are averaged over each block."""
+    image, maps = x[:, :channels], x[:, channels:]
+    folded = F.pixel_unshuffle(image, factor)
+    return torch.cat((folded, F.avg_pool2d(maps, factor)), 1) if maps.shape[1] else folded
 
 
 @torch.no_grad()
