@@ -6,15 +6,15 @@ import torch
 import normeq
 from normeq.errors import WeightsError
 from normeq.training.initial import initial_network
-from normeq.training.recipe import Network
+from normeq.training.recipe import NetworkSettings
 
 VARIANTS = ("scale-equiv", "norm-equiv", "norm-equiv-residual", "norm-equiv-wrapped")
 SIZE = {"widths": (4, 6), "blocks": 1}
 DEEPER = {"widths": (4, 6), "blocks": 2}
 
 
-def described(variant: str, **fields) -> Network:
-    return Network(architecture="unet", variant=variant, size=SIZE, **fields)
+def described(variant: str, **fields) -> NetworkSettings:
+    return NetworkSettings(architecture="unet", variant=variant, size=SIZE, **fields)
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -55,7 +55,9 @@ def test_a_deeper_network_begins_as_the_shallower_one_it_starts_from(tmp_path, v
     shallow = initial_network(described(variant))
     normeq.save(shallow, path, {})
     size = {"widths": widths, "blocks": 3}
-    deep = initial_network(Network(architecture="unet", variant=variant, size=size, init=str(path)))
+    deep = initial_network(
+        NetworkSettings(architecture="unet", variant=variant, size=size, init=str(path))
+    )
     image = torch.rand(2, 1, 16, 16)
     output = deep(image)
     torch.testing.assert_close(output, shallow(image), atol=1e-5, rtol=1e-5)
@@ -80,7 +82,9 @@ def test_a_wider_network_begins_as_the_narrower_one_it_starts_from(tmp_path, var
     narrow = initial_network(described(variant))
     normeq.save(narrow, path, {})
     fields = {"size": {"widths": (6, 10), "blocks": 1}, "blind": blind}
-    wide = initial_network(Network(architecture="unet", variant=variant, init=str(path), **fields))
+    wide = initial_network(
+        NetworkSettings(architecture="unet", variant=variant, init=str(path), **fields)
+    )
     image = torch.rand(2, 1, 16, 16)
     output = wide(image) if blind else wide(image, 0.3)
     torch.testing.assert_close(output, narrow(image), atol=1e-5, rtol=1e-5)
@@ -103,7 +107,7 @@ def test_a_wider_network_begins_as_the_narrower_one_it_starts_from(tmp_path, var
 def test_weights_of_another_network_are_refused(tmp_path, fields, sentence):
     path = tmp_path / "net.safetensors"
     common = {"architecture": "unet", "variant": "norm-equiv-residual"}
-    normeq.save(initial_network(Network(**common, size=DEEPER)), path, {})
-    wanted = Network(**common, **fields, init=str(path))
+    normeq.save(initial_network(NetworkSettings(**common, size=DEEPER)), path, {})
+    wanted = NetworkSettings(**common, **fields, init=str(path))
     with pytest.raises(WeightsError, match=sentence):
         initial_network(wanted)

@@ -23,10 +23,10 @@ def import_weights(
     """
     from normeq.models import import_weights as build
     from normeq.models import save
-    from normeq.models.layouts import read_checkpoint
+    from normeq.models.published import read_state_dict
 
     known: Any = variant
-    net = build(read_checkpoint(file), layout, known)
+    net = build(read_state_dict(file), layout, known)
     save(net, output, {"source": file.name, "layout": layout})
     sizes = ", ".join(f"{key}={value}" for key, value in net.config.items() if key != "variant")
     typer.echo(f"{output}: {net.variant} {net.architecture} ({sizes})")

@@ -160,12 +160,12 @@ class NetworkDenoiser(Denoiser):
         self.takes_maps = self.takes_sigma != "never"
         self.takes_correlation = bool(getattr(net, "takes_correlation", False))
         self.offset_per_channel = bool(getattr(net, "offset_per_channel", False))
-        self.keeps_constants = isinstance(net, models.WrappedDenoiser)
+        self.keeps_constants = isinstance(net, models.WrappedDenoisingNetwork)
         self.law = _declared_law(net)
         if self.law == "none" and prove:
             self.law = _proven_law(net)
         # The statistics of the plane do what the wrapper would: its inner network has a reach.
-        local = net.inner if isinstance(net, models.WrappedDenoiser) else net
+        local = net.inner if isinstance(net, models.WrappedDenoisingNetwork) else net
         self.halo = getattr(local, "receptive_field", None)
         self.stride = int(getattr(local, "stride", 1)) if self.halo is not None else 1
         self._device = find_device(device)
@@ -209,7 +209,7 @@ class NetworkDenoiser(Denoiser):
         """Run with a level for each pixel, and ``σ·(1 + length)`` along rows and columns."""
         levels = self._tensor(sigma).reshape(len(given), 1, *sigma.shape[2:] or (1, 1))
         levels = levels.expand(-1, -1, *given.shape[-2:])
-        if not isinstance(self._net, models.Denoiser):  # a network of the user
+        if not isinstance(self._net, models.DenoisingNetwork):  # a network of the user
             output: torch.Tensor = self._forward(given, levels)
             return output
         maps = levels

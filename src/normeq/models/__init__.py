@@ -1,13 +1,13 @@
 """The networks, each in every variant, and their weights."""
 
 from normeq.models.building_blocks import VARIANTS, Variant
-from normeq.models.denoiser import Denoiser, WrappedDenoiser
+from normeq.models.denoising_network import DenoisingNetwork, WrappedDenoisingNetwork
 from normeq.models.drunet import DRUNet
 from normeq.models.fdncnn import FDnCNN
 from normeq.models.ffdnet import FFDNet
-from normeq.models.layouts import import_weights
 from normeq.models.network import Network, Wrapped
 from normeq.models.noise_maps import TAKES_SIGMA, TakesSigma
+from normeq.models.published import import_weights
 from normeq.models.registry import create, names, variants
 from normeq.models.unet import UNet
 from normeq.models.vgg8b import VGG8b
@@ -17,7 +17,7 @@ __all__ = [
     "TAKES_SIGMA",
     "VARIANTS",
     "DRUNet",
-    "Denoiser",
+    "DenoisingNetwork",
     "FDnCNN",
     "FFDNet",
     "Network",
@@ -26,7 +26,7 @@ __all__ = [
     "VGG8b",
     "Variant",
     "Wrapped",
-    "WrappedDenoiser",
+    "WrappedDenoisingNetwork",
     "create",
     "import_weights",
     "load",

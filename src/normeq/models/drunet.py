@@ -15,7 +15,7 @@ class DRUNet(UNet):
     Parameters
     ----------
     variant, takes_sigma, takes_correlation, channels
-        See `Denoiser`.
+        See `DenoisingNetwork`.
     widths
         Channels at each scale, the finest first.
     blocks

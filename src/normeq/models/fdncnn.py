@@ -6,18 +6,18 @@ from torch import Tensor
 
 from normeq.errors import UsageError
 from normeq.models.building_blocks import Variant, conv_stack
-from normeq.models.denoiser import Denoiser
+from normeq.models.denoising_network import DenoisingNetwork
 from normeq.models.noise_maps import TakesSigma
-from normeq.models.reach import Step
+from normeq.models.reach import SpatialStep
 
 
-class FDnCNN(Denoiser):
+class FDnCNN(DenoisingNetwork):
     """The flexible DnCNN: 3x3 convolutions and nonlinearities, no down- or upsampling.
 
     Parameters
     ----------
     variant, takes_sigma, takes_correlation, channels
-        See `Denoiser`.
+        See `DenoisingNetwork`.
     width
         Channels of the hidden layers.
     depth
@@ -60,7 +60,7 @@ class FDnCNN(Denoiser):
         )
         self.residual = residual
         self.layers = conv_stack(self.build, channels, channels, width, depth, self.maps)
-        self._set_geometry([Step("kernel", 1)] * depth)
+        self._set_geometry([SpatialStep("kernel", 1)] * depth)
 
     def transform(self, x: Tensor) -> Tensor:
         """Apply the layers one after the other."""

@@ -6,18 +6,18 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from normeq.models.building_blocks import Variant, conv_stack, fold_image
-from normeq.models.denoiser import Denoiser
+from normeq.models.denoising_network import DenoisingNetwork
 from normeq.models.noise_maps import TakesSigma
-from normeq.models.reach import Step
+from normeq.models.reach import SpatialStep
 
 
-class FFDNet(Denoiser):
+class FFDNet(DenoisingNetwork):
     """A stack of 3x3 convolutions at half resolution, between pixel unshuffle and shuffle.
 
     Parameters
     ----------
     variant, takes_sigma, takes_correlation, channels
-        See `Denoiser`.
+        See `DenoisingNetwork`.
     width
         Channels of the hidden layers.
     depth
@@ -50,7 +50,9 @@ class FFDNet(Denoiser):
             channels=channels,
         )
         self.layers = conv_stack(self.build, 4 * channels, 4 * channels, width, depth, self.maps)
-        self._set_geometry([Step("down", 2), *[Step("kernel", 1)] * depth, Step("up", 2)])
+        self._set_geometry(
+            [SpatialStep("down", 2), *[SpatialStep("kernel", 1)] * depth, SpatialStep("up", 2)]
+        )
 
     def transform(self, x: Tensor) -> Tensor:
         """Fold the image, apply the layers, unfold."""

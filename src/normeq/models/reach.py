@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 
-class Step(NamedTuple):
+class SpatialStep(NamedTuple):
     """One spatial operation on the longest path of a network.
 
     A centered kernel that reaches `amount` cells to each side, or a change of resolution by the
@@ -17,14 +17,14 @@ class Step(NamedTuple):
     amount: int
 
 
-def reach(path: Sequence[Step]) -> int:
+def reach(path: Sequence[SpatialStep]) -> int:
     """Return the largest distance, along an axis, between an output and an input it depends on.
 
     Examples
     --------
-    >>> reach([Step("kernel", 1)] * 20)
+    >>> reach([SpatialStep("kernel", 1)] * 20)
     20
-    >>> reach([Step("down", 2), Step("kernel", 1), Step("up", 2)])
+    >>> reach([SpatialStep("down", 2), SpatialStep("kernel", 1), SpatialStep("up", 2)])
     3
     """
     period = 1
@@ -33,7 +33,7 @@ def reach(path: Sequence[Step]) -> int:
     return max(_reach_from(position, path) for position in range(period))
 
 
-def _reach_from(position: int, path: Sequence[Step]) -> int:
+def _reach_from(position: int, path: Sequence[SpatialStep]) -> int:
     first = last = position
     for kind, amount in reversed(path):
         if kind == "kernel":

@@ -8,7 +8,7 @@ from typing import Any
 
 from normeq.errors import UsageError
 from normeq.models.building_blocks import VARIANTS, Variant
-from normeq.models.denoiser import Denoiser, WrappedDenoiser
+from normeq.models.denoising_network import DenoisingNetwork, WrappedDenoisingNetwork
 from normeq.models.drunet import DRUNet
 from normeq.models.fdncnn import FDnCNN
 from normeq.models.ffdnet import FFDNet
@@ -41,7 +41,7 @@ def variants(name: str) -> list[Variant]:
     >>> variants("vgg8b")
     ['ordinary', 'scale-equiv', 'norm-equiv', 'norm-equiv-wrapped']
     """
-    image_to_image = issubclass(_architecture(name), Denoiser)  # type: ignore[arg-type]
+    image_to_image = issubclass(_architecture(name), DenoisingNetwork)  # type: ignore[arg-type]
     return [v for v in VARIANTS if image_to_image or v != "norm-equiv-residual"]
 
 
@@ -85,7 +85,11 @@ def create(name: str, variant: Variant = "norm-equiv", **options: Any) -> Networ
     network: Network | Wrapped
     if variant == "norm-equiv-wrapped":
         inner = architecture("ordinary", **options)
-        network = WrappedDenoiser(inner) if isinstance(inner, Denoiser) else Wrapped(inner)
+        network = (
+            WrappedDenoisingNetwork(inner)
+            if isinstance(inner, DenoisingNetwork)
+            else Wrapped(inner)
+        )
     else:
         network = architecture(variant, **options)
     network.config = {

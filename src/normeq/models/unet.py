@@ -9,18 +9,18 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from normeq.models.building_blocks import ResidualBlock, Variant, fold_image
-from normeq.models.denoiser import Denoiser
+from normeq.models.denoising_network import DenoisingNetwork
 from normeq.models.noise_maps import TakesSigma
-from normeq.models.reach import Step
+from normeq.models.reach import SpatialStep
 
 
-class UNet(Denoiser):
+class UNet(DenoisingNetwork):
     """A U-Net of residual blocks on the pixel-unshuffled image.
 
     Parameters
     ----------
     variant, takes_sigma, takes_correlation, channels
-        See `Denoiser`.
+        See `DenoisingNetwork`.
     widths
         Channels at each scale, the finest first.
     blocks
@@ -96,10 +96,18 @@ class UNet(Denoiser):
         return F.pixel_shuffle(self.tail(x), self.unshuffle)
 
 
-def _longest_path(descents: int, blocks: int, unshuffle: int) -> list[Step]:
+def _longest_path(descents: int, blocks: int, unshuffle: int) -> list[SpatialStep]:
     """List the spatial operations on the way through the coarsest scale."""
-    conv = Step("kernel", 1)
+    conv = SpatialStep("kernel", 1)
     scale = [conv] * (2 * blocks)
-    down = [*scale, Step("down", 2)] * descents
-    up = [Step("up", 2), *scale] * descents
-    return [Step("down", unshuffle), conv, *down, *scale, *up, conv, Step("up", unshuffle)]
+    down = [*scale, SpatialStep("down", 2)] * descents
+    up = [SpatialStep("up", 2), *scale] * descents
+    return [
+        SpatialStep("down", unshuffle),
+        conv,
+        *down,
+        *scale,
+        *up,
+        conv,
+        SpatialStep("up", unshuffle),
+    ]

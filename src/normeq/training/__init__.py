@@ -2,14 +2,14 @@
 
 from normeq.training.loop import DivergedError, train
 from normeq.training.recipe import Recipe, load_recipe, shipped_recipes
-from normeq.training.report import Report
 from normeq.training.stopping import Stopped
+from normeq.training.summary import TrainingSummary
 
 __all__ = [
     "DivergedError",
     "Recipe",
-    "Report",
     "Stopped",
+    "TrainingSummary",
     "load_recipe",
     "shipped_recipes",
     "train",

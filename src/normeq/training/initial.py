@@ -14,10 +14,10 @@ import normeq
 from normeq import models
 from normeq.errors import NormeqError, UsageError, WeightsError, reason
 from normeq.models.building_blocks import ResidualBlock
-from normeq.training.recipe import Network
+from normeq.training.recipe import NetworkSettings
 
 
-def new_network(recipe: Network) -> models.Network | models.Wrapped:
+def new_network(recipe: NetworkSettings) -> models.Network | models.Wrapped:
     """Create the network of a recipe, with random weights."""
     try:
         return normeq.create(
@@ -37,7 +37,7 @@ def new_network(recipe: Network) -> models.Network | models.Wrapped:
         ) from error
 
 
-def initial_network(recipe: Network) -> models.Network | models.Wrapped:
+def initial_network(recipe: NetworkSettings) -> models.Network | models.Wrapped:
     """Create the network of a recipe, with the weights of `recipe.init` where it names some.
 
     The other network may be narrower, have fewer residual blocks, or take fewer noise maps: the

@@ -22,12 +22,12 @@ from normeq.training import checkpoint
 from normeq.training.data import Patches, prefetch
 from normeq.training.log import Log
 from normeq.training.recipe import Recipe, changes
-from normeq.training.report import DATA, FILES, NETWORK, Report
 from normeq.training.samples import SampleBatch
 from normeq.training.schedule import learning_rate
 from normeq.training.silence import watching_relus
 from normeq.training.state import State
 from normeq.training.stopping import Stopped, stop_requests
+from normeq.training.summary import DATA, FILES, NETWORK, TrainingSummary
 from normeq.training.validation_set import conditions, noisy_images
 
 
@@ -44,7 +44,7 @@ def train(
     resume: bool = False,
     threads: int | None = None,
     compile: bool = False,
-) -> Report:
+) -> TrainingSummary:
     """Train a network as a recipe says, on a folder of images, into a run folder.
 
     The run folder gets ``best.safetensors`` and ``last.safetensors``, the recipe, CSV and
@@ -95,13 +95,13 @@ def train(
     if saved is not None:
         changed = "".join(f", {change}" for change in changes(saved.values["recipe"], recipe))
         accelerator.print(f"continuing after step {state.step}{changed}")
-    report = _Run(recipe, images, held_out, out, state, accelerator).go()
-    accelerator.print(report)
+    summary = _Session(recipe, images, held_out, out, state, accelerator).go()
+    accelerator.print(summary)
     accelerator.end_training()
-    return report
+    return summary
 
 
-class _Run:
+class _Session:
     """One session of a run: from the state it is given to the last step of the recipe."""
 
     def __init__(
@@ -120,7 +120,7 @@ class _Run:
         self._out = out
         self._state = state
         self._accelerator = accelerator
-        self._report = Report(best=state.best)
+        self._summary = TrainingSummary(best=state.best)
         self._seconds_before = state.seconds
         self._log: Log | None = None
         # Sums of loss and gradient norm since they were last recorded, and when that was.
@@ -128,9 +128,9 @@ class _Run:
         self._recorded = state.step
         self._training_recorded = 0.0
 
-    def go(self) -> Report:
+    def go(self) -> TrainingSummary:
         """Take the steps that are left."""
-        state, report = self._state, self._report
+        state, summary = self._state, self._summary
         if self._accelerator.is_main_process:
             self._log = Log(self._out, state.step, self._recipe.optimization.steps)
         try:
@@ -138,16 +138,16 @@ class _Run:
                 while state.step < self._recipe.optimization.steps:
                     if stop_requested():
                         self._stop()
-                    with report.timed(DATA):
+                    with summary.timed(DATA):
                         batch = next(batches)
-                    with report.timed(NETWORK):
+                    with summary.timed(NETWORK):
                         self._sums += torch.stack(state.update(state.on_device(batch)))
-                    with report.timed(FILES):
+                    with summary.timed(FILES):
                         self._after_step()
         finally:
             if self._log is not None:
                 self._log.close()
-        return report
+        return summary
 
     def _stop_requests(self) -> AbstractContextManager[Callable[[], bool]]:
         # Many processes could not stop after one step without asking each other at every step.
@@ -165,8 +165,8 @@ class _Run:
     def _after_step(self) -> None:
         """Do what is due at this step: record, validate, keep."""
         recipe, step = self._recipe, self._state.step
-        self._report.steps += 1
-        self._report.samples += recipe.optimization.batch
+        self._summary.steps += 1
+        self._summary.samples += recipe.optimization.batch
         if self._log is not None:
             self._log.step()
         last = step == recipe.optimization.steps
@@ -188,7 +188,7 @@ class _Run:
 
     def _save_checkpoint(self) -> None:
         if self._accelerator.is_main_process:
-            self._state.seconds = self._seconds_before + self._report.elapsed
+            self._state.seconds = self._seconds_before + self._summary.elapsed
             folder = self._out / "checkpoints"
             checkpoint.write(folder, self._state.step, self._state.to_checkpoint())
 
@@ -205,10 +205,10 @@ class _Run:
             )
         settings = self._recipe.optimization
         samples = settings.batch * (state.step - self._recorded)
-        speed = samples / (self._report.training - self._training_recorded)
+        speed = samples / (self._summary.training - self._training_recorded)
         self._sums.zero_()
         self._recorded = state.step
-        self._training_recorded = self._report.training
+        self._training_recorded = self._summary.training
         if self._log is not None:
             self._log.training(
                 {
@@ -232,7 +232,7 @@ class _Run:
             )
         is_best = mean is not None and (state.best is None or mean > state.best)
         if is_best:
-            state.best = self._report.best = mean
+            state.best = self._summary.best = mean
         if not self._accelerator.is_main_process:
             return
         self._save_weights("last.safetensors", scores)
@@ -284,7 +284,7 @@ class _Run:
             "recipe": self._recipe.model_dump(mode="json"),
             "steps": state.step,
             "samples": state.samples,
-            "hours": round((self._seconds_before + self._report.elapsed) / 3600, 3),
+            "hours": round((self._seconds_before + self._summary.elapsed) / 3600, 3),
             "images": str(self._images),
             **({"started_from": state.started_from} if state.started_from else {}),
             **({"earlier": state.earlier} if state.earlier else {}),

@@ -26,7 +26,7 @@ class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Network(_Section):
+class NetworkSettings(_Section):
     """The network to train: the arguments of `normeq.create`, and where its weights start."""
 
     architecture: str
@@ -165,7 +165,7 @@ class Recipe(_Section):
 
     description: str = ""
     seed: CountOrNone = 0
-    network: Network
+    network: NetworkSettings
     data: Data
     optimization: Optimization
     validation: Validation = Validation()

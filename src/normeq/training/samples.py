@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from normeq.training.recipe import Network
+from normeq.training.recipe import NetworkSettings
 
 Floats = NDArray[np.float32]
 
@@ -61,7 +61,7 @@ class SampleBatch:
         """Move the batch to a device and a floating point type."""
         return SampleBatch(*(tensor.to(device, dtype) for tensor in _values(self)))
 
-    def arguments(self, network: Network) -> tuple[Tensor, ...]:
+    def arguments(self, network: NetworkSettings) -> tuple[Tensor, ...]:
         """Return what a network is called with: the images, and the maps that it takes."""
         if network.takes_sigma == "never":
             return (self.noisy,)

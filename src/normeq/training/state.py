@@ -17,8 +17,7 @@ from normeq.nn.fast.compilation import compiled
 from normeq.training.checkpoint import Checkpoint
 from normeq.training.initial import initial_network, new_network
 from normeq.training.muon import Muon, is_matrix
-from normeq.training.recipe import Network as NetworkRecipe
-from normeq.training.recipe import Optimization, Recipe
+from normeq.training.recipe import NetworkSettings, Optimization, Recipe
 from normeq.training.samples import SampleBatch
 from normeq.training.schedule import ema_decay, learning_rate
 
@@ -140,7 +139,7 @@ class State:
     def _restore(self, saved: Checkpoint) -> None:
         """Take over the state that a checkpoint holds."""
         recipe, before = self._recipe.model_dump(mode="json"), saved.values["recipe"]
-        held = {**NetworkRecipe(**before["network"]).model_dump(mode="json"), "init": None}
+        held = {**NetworkSettings(**before["network"]).model_dump(mode="json"), "init": None}
         wanted = {**recipe["network"], "init": None}
         if held != wanted:
             raise UsageError(

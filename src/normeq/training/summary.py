@@ -11,7 +11,7 @@ NETWORK, DATA, FILES = "network", "waiting for data", "validation and files"
 
 
 @dataclass
-class Report:
+class TrainingSummary:
     """Steps, samples, the best PSNR of the run, and where the time went."""
 
     steps: int = 0

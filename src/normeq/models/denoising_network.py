@@ -11,11 +11,11 @@ from normeq.errors import UsageError
 from normeq.models.building_blocks import Variant, blocks_for
 from normeq.models.network import Network, Wrapped
 from normeq.models.noise_maps import TAKES_SIGMA, TakesSigma, correlation_maps, floored, sigma_map
-from normeq.models.reach import Step, reach
+from normeq.models.reach import SpatialStep, reach
 from normeq.nn import pad_to_multiple
 
 
-class Denoiser(Network):
+class DenoisingNetwork(Network):
     """A denoising network ``net(x, sigma=None, correlation=None)`` for images of any size.
 
     In the norm-equiv variants ``net(λ·x + μ, λ·σ, λ·κ) = λ·net(x, σ, κ) + μ``.
@@ -139,7 +139,7 @@ class Denoiser(Network):
         output = self.transform(inputs)[..., :height, :width]
         return x + output if self.build.adds_input else output
 
-    def _set_geometry(self, path: Sequence[Step]) -> None:
+    def _set_geometry(self, path: Sequence[SpatialStep]) -> None:
         """Derive stride and receptive field from the longest path of spatial operations."""
         self.receptive_field = reach(path)
         for step in path:
@@ -167,16 +167,16 @@ class Denoiser(Network):
             raise UsageError("the correlation is given without sigma: give both, or neither.")
 
 
-class WrappedDenoiser(Wrapped):
+class WrappedDenoisingNetwork(Wrapped):
     """An ordinary denoiser made equivariant by the statistics of each whole image.
 
     ``net(λ·x + μ, λ·σ, λ·κ) = λ·net(x, σ, κ) + μ``, but with no finite receptive field.
     """
 
-    inner: Denoiser
+    inner: DenoisingNetwork
     receptive_field = None
 
-    def __init__(self, inner: Denoiser) -> None:
+    def __init__(self, inner: DenoisingNetwork) -> None:
         super().__init__(inner)
         self.takes_sigma = inner.takes_sigma
         self.takes_correlation = inner.takes_correlation

@@ -8,31 +8,29 @@ from torch import Tensor, nn
 
 from normeq.errors import UsageError, WeightsError
 from normeq.models.building_blocks import Variant
-from normeq.models.layouts.checkpoint import Checkpoint
-from normeq.models.layouts.layout import Layout, drunet_options, stack_sizes
+from normeq.models.published.format import PublishedFormat, drunet_options, stack_sizes
+from normeq.models.published.state_dict import StateDict
 from normeq.nn import AffineConv2d, AffineConvTranspose2d, KernelSum
 
 
-class PaperLayout(Layout):
+class PaperFormat(PublishedFormat):
     """Three variants under the same names.
 
     Tensors of the norm-equiv variant are unconstrained: a kernel is their difference with their
     circular shift, plus ``1/n``. Upsampling is a 1x1 convolution followed by a pixel shuffle.
     """
 
-    def recognise(
-        self, checkpoint: Checkpoint, variant: Variant | None
-    ) -> tuple[str, dict[str, Any]]:
+    def recognise(self, tensors: StateDict, variant: Variant | None) -> tuple[str, dict[str, Any]]:
         if variant in ("norm-equiv-residual", "norm-equiv-wrapped"):
             raise WeightsError(f"no network of the layout 'paper' is {variant}.")
-        if "m_head.weight" in checkpoint:
+        if "m_head.weight" in tensors:
             down = r"m_down\.\d+\.\d+\.weight"
-            options = drunet_options(checkpoint, down, r"m_body\.\d+\.m_res\.0\.weight")
+            options = drunet_options(tensors, down, r"m_body\.\d+\.m_res\.0\.weight")
         else:
-            inputs, channels, sizes = stack_sizes(checkpoint, "fdncnn")
+            inputs, channels, sizes = stack_sizes(tensors, "fdncnn")
             options = {"channels": channels, "blind": inputs == channels, **sizes}
-        architecture = "drunet" if "m_head.weight" in checkpoint else "fdncnn"
-        return architecture, {"variant": variant or _variant(checkpoint, architecture), **options}
+        architecture = "drunet" if "m_head.weight" in tensors else "fdncnn"
+        return architecture, {"variant": variant or _variant(tensors, architecture), **options}
 
     def source_name(self, name: str, scales: int) -> str:
         if name.startswith("layers."):
@@ -41,12 +39,12 @@ class PaperLayout(Layout):
             return name.replace("skips.", "res.")
         return "m_" + name.replace(".branch.", ".m_res.").replace(".residual", ".sum")
 
-    def kernel(self, checkpoint: Checkpoint, source: str, layer: nn.Module) -> Tensor:
+    def kernel(self, tensors: StateDict, source: str, layer: nn.Module) -> Tensor:
         if isinstance(layer, AffineConvTranspose2d):
             # Channel 4c + 2i + j of the 1x1 convolution becomes pixel (i, j) of channel c.
-            kernel = _telescoped(checkpoint.take(f"{source}.conv1x1.weight"))
+            kernel = _telescoped(tensors.take(f"{source}.conv1x1.weight"))
             return kernel.reshape(-1, 2, 2, kernel.shape[1]).permute(3, 0, 1, 2)
-        kernel = super().kernel(checkpoint, source, layer)
+        kernel = super().kernel(tensors, source, layer)
         if isinstance(layer, AffineConv2d):
             (constraint,) = layer.parametrizations["weight"]  # type: ignore[index]
             return _telescoped(kernel, constraint.free_channels)
@@ -58,11 +56,11 @@ def _telescoped(weight: Tensor, free_channels: int = 0) -> Tensor:
     return kernel
 
 
-def _variant(checkpoint: Checkpoint, architecture: str) -> Variant:
+def _variant(tensors: StateDict, architecture: str) -> Variant:
     """Tell the variant by the keys that only it has."""
-    if checkpoint.matching(r".*\.alpha"):
+    if tensors.matching(r".*\.alpha"):
         return "norm-equiv"
-    if checkpoint.matching(r".*\.bias"):
+    if tensors.matching(r".*\.bias"):
         return "ordinary"
     if architecture == "drunet":
         return "scale-equiv"

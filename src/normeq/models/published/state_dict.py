@@ -11,7 +11,7 @@ from torch import Tensor
 from normeq.errors import WeightsError
 
 
-class Checkpoint:
+class StateDict:
     """Tensors by name, each to be taken once, with sentences for what is missing or left over.
 
     Parameters
@@ -56,7 +56,7 @@ class Checkpoint:
         return tensor
 
     def expect_empty(self) -> None:
-        """Refuse a checkpoint that holds more than was taken."""
+        """Refuse a state dict that holds more than was taken."""
         if self._left:
             odd = next(iter(self._left))
             raise WeightsError(

@@ -7,26 +7,24 @@ from typing import Any
 
 from normeq.errors import WeightsError
 from normeq.models.building_blocks import Variant
-from normeq.models.layouts.checkpoint import Checkpoint
-from normeq.models.layouts.layout import Layout, drunet_options, stack_sizes
+from normeq.models.published.format import PublishedFormat, drunet_options, stack_sizes
+from normeq.models.published.state_dict import StateDict
 
 
-class KairLayout(Layout):
+class KairFormat(PublishedFormat):
     """Zero-padded convolutions with ReLU; DnCNN gives the noise, to be subtracted."""
 
-    def recognise(
-        self, checkpoint: Checkpoint, variant: Variant | None
-    ) -> tuple[str, dict[str, Any]]:
-        biased = checkpoint.matching(r".*\.bias")
+    def recognise(self, tensors: StateDict, variant: Variant | None) -> tuple[str, dict[str, Any]]:
+        biased = tensors.matching(r".*\.bias")
         chosen = variant or ("ordinary" if biased else "scale-equiv")
         if chosen not in ("ordinary", "scale-equiv"):
             raise WeightsError(f"no network of the layout 'kair' is {chosen}.")
-        if "m_head.weight" in checkpoint:
+        if "m_head.weight" in tensors:
             options = drunet_options(
-                checkpoint, r"m_down\d\.\d+\.weight", r"m_body\.\d+\.res\.0\.weight"
+                tensors, r"m_down\d\.\d+\.weight", r"m_body\.\d+\.res\.0\.weight"
             )
             return "drunet", {"variant": chosen, **options}
-        architecture, options = _stack(checkpoint)
+        architecture, options = _stack(tensors)
         return architecture, {"variant": chosen, **options}
 
     def source_name(self, name: str, scales: int) -> str:
@@ -38,9 +36,9 @@ class KairLayout(Layout):
         return f"m_{name}"
 
 
-def _stack(checkpoint: Checkpoint) -> tuple[str, dict[str, Any]]:
+def _stack(tensors: StateDict) -> tuple[str, dict[str, Any]]:
     """Tell the three plain stacks by the channels they take and give."""
-    inputs, outputs, sizes = stack_sizes(checkpoint, "model")
+    inputs, outputs, sizes = stack_sizes(tensors, "model")
     maps = inputs - outputs
     if maps == 0:
         return "fdncnn", {"channels": outputs, "blind": True, "residual": True, **sizes}

@@ -16,7 +16,7 @@ import normeq
 from normeq.cli import app
 from normeq.errors import FileError, UsageError, WeightsError
 from normeq.models import import_weights
-from normeq.models.layouts import read_checkpoint
+from normeq.models.published import read_state_dict
 
 State = dict[str, Tensor]
 WIDTHS = (4, 6, 8)
@@ -326,24 +326,24 @@ class _Code:
 def test_code_is_never_unpickled(tmp_path: Path, content: Any, capsys: Any) -> None:
     torch.save(content, tmp_path / "net.pth")
     with pytest.raises(WeightsError, match="more than tensors"):
-        read_checkpoint(tmp_path / "net.pth")
+        read_state_dict(tmp_path / "net.pth")
     assert "never run" not in capsys.readouterr().out
 
 
 def test_files_that_hold_no_state_dict(tmp_path: Path) -> None:
     torch.save([torch.zeros(3)], tmp_path / "list.pth")
     with pytest.raises(WeightsError, match="no state dict"):
-        read_checkpoint(tmp_path / "list.pth")
+        read_state_dict(tmp_path / "list.pth")
     torch.save(kair_drunet_state(1), tmp_path / "whole.pth")
     data = (tmp_path / "whole.pth").read_bytes()
     (tmp_path / "half.pth").write_bytes(data[: len(data) // 2])
     with pytest.raises(WeightsError, match=r"half\.pth"):
-        read_checkpoint(tmp_path / "half.pth")
+        read_state_dict(tmp_path / "half.pth")
     (tmp_path / "empty.pth").touch()
     with pytest.raises(WeightsError, match=r"empty\.pth"):
-        read_checkpoint(tmp_path / "empty.pth")
+        read_state_dict(tmp_path / "empty.pth")
     with pytest.raises(FileError, match=r"absent\.pth"):
-        read_checkpoint(tmp_path / "absent.pth")
+        read_state_dict(tmp_path / "absent.pth")
 
 
 def test_command_writes_weights_that_load(tmp_path: Path) -> None:

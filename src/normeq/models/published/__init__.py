@@ -1,4 +1,4 @@
-"""Published checkpoints of other projects, read into the networks of the registry."""
+"""Weights that other projects published, read into the networks of the registry."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from torch.nn.utils import parametrize
 
 from normeq.errors import FileError, UsageError, WeightsError
 from normeq.models.building_blocks import Variant
-from normeq.models.layouts.checkpoint import Checkpoint
-from normeq.models.layouts.kair import KairLayout
-from normeq.models.layouts.layout import Layout
-from normeq.models.layouts.paper import PaperLayout
 from normeq.models.network import Network, Wrapped
+from normeq.models.published.format import PublishedFormat
+from normeq.models.published.kair import KairFormat
+from normeq.models.published.paper import PaperFormat
+from normeq.models.published.state_dict import StateDict
 from normeq.models.registry import create
 from normeq.nn import AffineResidual
 
-__all__ = ["LAYOUTS", "import_weights", "read_checkpoint"]
+__all__ = ["FORMATS", "import_weights", "read_state_dict"]
 
-LAYOUTS: dict[str, Layout] = {"kair": KairLayout(), "paper": PaperLayout()}
+FORMATS: dict[str, PublishedFormat] = {"kair": KairFormat(), "paper": PaperFormat()}
 
 
 def import_weights(
     state_dict: Mapping[str, Tensor], layout: str, variant: Variant | None = None
 ) -> Network | Wrapped:
-    """Build the network that computes the very function of a published checkpoint.
+    """Build the network that computes the very function of published weights.
 
     ``imported(x) = source(x)`` for images whose height and width are multiples of its stride.
 
     Parameters
     ----------
     state_dict
-        The tensors, as `read_checkpoint` gives them.
+        The tensors, as `read_state_dict` gives them.
     layout
         ``"paper"``: FDnCNN and DRUNet in the three variants of the paper on
         normalization-equivariant networks. ``"kair"``: DnCNN, FDnCNN, FFDNet and DRUNet of the
@@ -57,30 +57,30 @@ def import_weights(
     >>> net.architecture, net.variant, net.blind
     ('fdncnn', 'ordinary', False)
     """
-    if layout not in LAYOUTS:
-        raise UsageError(f"layout {layout!r} is unknown: use one of {', '.join(LAYOUTS)}.")
-    source = LAYOUTS[layout]
-    checkpoint = Checkpoint(state_dict, layout)
-    architecture, options = source.recognise(checkpoint, variant)
-    net = create(architecture, **options).to(checkpoint.dtype)
+    if layout not in FORMATS:
+        raise UsageError(f"layout {layout!r} is unknown: use one of {', '.join(FORMATS)}.")
+    source = FORMATS[layout]
+    tensors = StateDict(state_dict, layout)
+    architecture, options = source.recognise(tensors, variant)
+    net = create(architecture, **options).to(tensors.dtype)
     scales = len(options.get("widths", ()))
     for name, layer in net.named_modules():
         if isinstance(layer, nn.Conv2d | nn.ConvTranspose2d):
-            _fill(layer, source.source_name(name, scales), source, checkpoint)
+            _fill(layer, source.source_name(name, scales), source, tensors)
         elif isinstance(layer, AffineResidual):
             # The source weighs the first branch by alpha, we weigh the second by t.
-            alpha = checkpoint.take(f"{source.source_name(name, scales)}.alpha")
+            alpha = tensors.take(f"{source.source_name(name, scales)}.alpha")
             layer.t.data.copy_(1 - alpha.reshape(()))
-    checkpoint.expect_empty()
+    tensors.expect_empty()
     return net.eval()
 
 
 @torch.no_grad()
 def _fill(
-    layer: nn.Conv2d | nn.ConvTranspose2d, name: str, source: Layout, checkpoint: Checkpoint
+    layer: nn.Conv2d | nn.ConvTranspose2d, name: str, source: PublishedFormat, tensors: StateDict
 ) -> None:
     """Give a convolution the kernel and the bias of the source, whose missing biases are zero."""
-    kernel = source.kernel(checkpoint, name, layer)
+    kernel = source.kernel(tensors, name, layer)
     if kernel.shape != layer.weight.shape:
         raise WeightsError(
             f"key '{name}.weight' makes a kernel of shape {tuple(kernel.shape)}, where the rest of "
@@ -92,11 +92,11 @@ def _fill(
         layer.weight.copy_(kernel)
     if layer.bias is not None:
         layer.bias.zero_()
-        if f"{name}.bias" in checkpoint:
-            layer.bias.copy_(checkpoint.take(f"{name}.bias"))
+        if f"{name}.bias" in tensors:
+            layer.bias.copy_(tensors.take(f"{name}.bias"))
 
 
-def read_checkpoint(path: str | os.PathLike[str]) -> dict[str, Tensor]:
+def read_state_dict(path: str | os.PathLike[str]) -> dict[str, Tensor]:
     """Read the tensors of a ``.pth`` file; one that would run code is refused.
 
     Parameters
@@ -116,7 +116,7 @@ def read_checkpoint(path: str | os.PathLike[str]) -> dict[str, Tensor]:
         ) from error
     # Whatever the unpickler stumbles over in bytes that are no pickle.
     except (RuntimeError, EOFError, OSError, ValueError, LookupError, TypeError) as error:
-        raise WeightsError(f"{path} is not a whole checkpoint of torch.") from error
+        raise WeightsError(f"{path} is not a whole file of torch.save.") from error
     if not isinstance(content, Mapping) or not all(
         isinstance(key, str) and isinstance(value, Tensor) for key, value in content.items()
     ):
