@@ -1,14 +1,19 @@
 """Noise: drawing it, and measuring how much of it an image holds and how far it is correlated."""
 
-from normeq.noise.correlation import autocorrelation_of_kernel, correlation_length
+from normeq.noise.correlation import Correlation, autocorrelation_of_kernel, correlation_length
 from normeq.noise.drawing import KINDS, draw, poisson_gaussian
-from normeq.noise.level import estimate_sigma
+from normeq.noise.estimation import estimate_noise, estimate_noise_of, estimate_sigma
+from normeq.noise.model import NoiseModel
 
 __all__ = [
     "KINDS",
+    "Correlation",
+    "NoiseModel",
     "autocorrelation_of_kernel",
     "correlation_length",
     "draw",
+    "estimate_noise",
+    "estimate_noise_of",
     "estimate_sigma",
     "poisson_gaussian",
 ]

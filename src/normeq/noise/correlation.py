@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any, Self
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -38,6 +41,71 @@ def correlation_length(autocorrelation: ArrayLike) -> float:
     later = rho[1:]
     independent = np.flatnonzero(~(later >= INDEPENDENT))
     return float(later[: independent[0] if independent.size else None].sum())
+
+
+@dataclass(frozen=True)
+class Correlation:
+    """How the noise of a pixel is related to that of its neighbours; white by default.
+
+    Examples
+    --------
+    >>> from normeq.noise import Correlation
+    >>> blurred = Correlation(((1.0, 0.5), (0.2, 0.1)))
+    >>> blurred.rows, blurred.columns
+    (0.2, 0.5)
+    >>> print(blurred.describe())
+    correlated (length 0.2 pixels down, 0.5 across)
+
+    Parameters
+    ----------
+    autocorrelation
+        ``ρ[i][j]`` for pixels that are ``i`` rows and ``j`` columns apart, averaged over both
+        diagonals; ``ρ[0][0] = 1``.
+    error
+        Standard error of the entries.
+    """
+
+    autocorrelation: tuple[tuple[float, ...], ...] = ((1.0,),)
+    error: float = 0.0
+
+    @property
+    def rows(self) -> float:
+        """Length down the rows, in pixels; see `correlation_length`."""
+        return correlation_length([row[0] for row in self.autocorrelation])
+
+    @property
+    def columns(self) -> float:
+        """Length across the columns, in pixels."""
+        return correlation_length(self.autocorrelation[0])
+
+    @property
+    def is_white(self) -> bool:
+        """Whether neighbouring pixels have independent noise."""
+        return self.rows == 0 and self.columns == 0
+
+    def describe(self) -> str:
+        """Say in words how far the noise is correlated."""
+        if self.is_white:
+            return "white"
+        return f"correlated (length {self.rows:.2g} pixels down, {self.columns:.2g} across)"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers and lists, for JSON."""
+        return {
+            "autocorrelation": [list(row) for row in self.autocorrelation],
+            "error": self.error,
+            "rows": self.rows,
+            "columns": self.columns,
+        }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """Return the correlation that `to_dict` described."""
+        table = tuple(tuple(float(rho) for rho in row) for row in data["autocorrelation"])
+        return cls(table, float(data["error"]))
+
+
+WHITE = Correlation()
 
 
 def autocorrelation_of_kernel(kernel: ArrayLike, axis: int) -> NDArray[np.float64]:

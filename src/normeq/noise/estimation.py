@@ -1,0 +1,370 @@
+"""The noise of an image, estimated from the image alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from normeq.errors import InputError
+from normeq.noise import spectra
+from normeq.noise.correlation import INDEPENDENT, Correlation
+from normeq.noise.defects import constant, cut_off, smallest_step, without_outliers
+from normeq.noise.model import NoiseModel
+from normeq.noise.regression import Line, fit_line, level_bins
+from normeq.noise.sampling import sampled_regions
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+#: Reads some rows and columns of one plane.
+Reader = Callable[[int, slice, slice], ArrayLike]
+
+# A block is used if at most this share of its pixels is missing or cut off, or is constant.
+_MOST_MISSING = 0.05
+_MOST_CONSTANT = 0.5
+_FEWEST_BLOCKS = 16
+# The correlation is measured in this share of the blocks, the quietest; the level in the
+# quieter blocks of each brightness.
+_QUIETEST = 0.02
+_FEWEST_QUIET = 80
+_QUIET_AT_LEVEL = 0.08
+_BLOCKS_A_LEVEL = 128
+_ROUNDS = 3
+# Texture falls with frequency. The level is measured where noise dominates: a coefficient with
+# noise power s counts as (s / (s + texture))², with texture = (0.7 / frequency)⁵ + 0.1.
+_TEXTURE_FREQUENCY = 0.7
+_TEXTURE_POWER = 5.0
+_TEXTURE_FLOOR = 0.1
+# A slope or correlation is believed if it is this many standard errors from zero.
+_SIGNIFICANT = 2.5
+# Texture that is left may differ between dark and bright by this share of the variance.
+_TEXTURE_LEFT = 0.06
+# Sides of the grid of areas that are left out one by one to measure uncertainty.
+_AREAS = 4
+# Least variance at the darkest level, as a share of that at the mean.
+_LEAST_VARIANCE = 1e-3
+# Levels of the darkest and of the brightest blocks, as shares of all.
+_RANGE = (0.01, 0.99)
+
+
+def estimate_noise(image: ArrayLike, *, signal_dependent: bool | None = None) -> NoiseModel:
+    """Estimate ``var = gain · y + base`` and the correlation: one model for all planes.
+
+    For ``λ·y + μ`` with ``λ > 0`` the gain is ``λ · gain``, the base
+    ``λ² · base - λ · μ · gain``, the correlation the same.
+
+    Texture, hot and dead pixels, values cut off at black or white, constant areas and missing
+    pixels (NaN, infinite, masked) are left out. Of a large image, some regions are looked at
+    (`sampled_regions`).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from normeq.noise import estimate_noise, poisson_gaussian
+    >>> ramp = np.add.outer(np.arange(256.0), np.arange(256.0))
+    >>> noisy = poisson_gaussian(ramp, 2.0, 5.0, np.random.default_rng(0))
+    >>> model = estimate_noise(noisy)
+    >>> abs(model.gain - 2.0) < 0.2, model.correlation.is_white
+    (True, True)
+
+    Parameters
+    ----------
+    image
+        Shape ``(..., height, width)``, at least 3 x 3; anything that is indexed like an array.
+    signal_dependent
+        Whether the variance may depend on the signal; None lets the image decide: a gain that
+        is not significant is 0.
+    """
+    # An array that is read when it is indexed stays where it is.
+    array: Any = image if hasattr(image, "shape") else np.asarray(image)
+    shape = tuple(int(length) for length in array.shape)
+
+    def read(frame: int, rows: slice, columns: slice) -> ArrayLike:
+        place = np.unravel_index(frame, shape[:-2]) if shape[:-2] else ()
+        region: ArrayLike = array[(*(int(index) for index in place), rows, columns)]
+        return region
+
+    return estimate_noise_of(read, shape, signal_dependent=signal_dependent)
+
+
+def estimate_noise_of(
+    read: Reader, shape: tuple[int, ...], *, signal_dependent: bool | None = None
+) -> NoiseModel:
+    """Estimate the noise of an image that is read in parts.
+
+    Parameters
+    ----------
+    read
+        Returns the pixels of a plane, given its number, its rows and its columns.
+    shape
+        Of the image, planes last; the planes are numbered in the order of the other axes.
+    signal_dependent
+        See `estimate_noise`.
+    """
+    if len(shape) < 2 or min(shape) < 1 or min(shape[-2:]) < 3:
+        raise _too_small(shape)
+    frames = int(np.prod(shape[:-2], dtype=np.int64))
+    regions = sampled_regions(frames, *shape[-2:])
+    planes = [_values(read(part.frame, part.rows, part.columns)) for part in regions]
+    finite = np.concatenate([plane[np.isfinite(plane)] for plane in planes])
+    if finite.size == 0:
+        raise InputError("no pixel of the image has a value: they are NaN, infinite or masked.")
+    with np.errstate(over="ignore", invalid="ignore"):
+        center, scale = float(finite.mean()), float(finite.std())
+    if not np.isfinite(scale):
+        raise InputError("the image holds values too large for double precision.")
+    if np.ptp(finite) == 0:
+        return NoiseModel.uniform(0.0, level=float(finite[0]))
+    standard = [(plane - center) / scale for plane in planes]
+    model = _Estimate(standard, (finite - center) / scale).model(signal_dependent)
+    return model.rescaled(scale, center)
+
+
+def estimate_sigma(image: ArrayLike) -> float | Floats:
+    """Estimate the noise of each plane: ``estimate(λ·y + μ) = λ · estimate(y)`` for ``λ > 0``.
+
+    The root of the mean variance that `estimate_noise` finds in the plane.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from normeq.noise import estimate_sigma
+    >>> ramp = np.add.outer(np.arange(256.0), np.arange(256.0))
+    >>> noisy = ramp + 5.0 * np.random.default_rng(0).standard_normal(ramp.shape)
+    >>> abs(estimate_sigma(noisy) - 5.0) < 0.2
+    True
+
+    Parameters
+    ----------
+    image
+        Shape ``(..., height, width)``, at least 3 x 3. A single plane gives a number, a stack
+        an array of the leading shape, as `normeq.denoise` takes it.
+    """
+    values = np.ma.asarray(image) if np.ma.isMaskedArray(image) else np.asarray(image)
+    if values.ndim < 2 or min(values.shape[-2:]) < 3:
+        raise _too_small(values.shape)
+    planes = values.reshape(-1, *values.shape[-2:])
+    levels = np.array([estimate_noise(plane).mean_sigma for plane in planes])
+    return float(levels[0]) if values.ndim == 2 else levels.reshape(values.shape[:-2])
+
+
+def _too_small(shape: tuple[int, ...]) -> InputError:
+    return InputError(
+        f"noise is estimated on planes of at least 3 x 3 pixels, not on shape {shape}."
+    )
+
+
+def _values(pixels: ArrayLike) -> Floats:
+    """Return pixels in double precision, with NaN for those that have no value."""
+    if np.ma.isMaskedArray(pixels):
+        pixels = np.ma.filled(np.ma.asarray(pixels).astype(np.float64), np.nan)
+    values = np.array(pixels, dtype=np.float64)
+    values[~np.isfinite(values)] = np.nan
+    return values
+
+
+@dataclass(frozen=True)
+class _Blocks:
+    """What is measured in each block."""
+
+    levels: Floats
+    cosine: Floats
+    fourier: Floats
+    groups: NDArray[np.intp]
+    cut_off: Floats
+
+    def __len__(self) -> int:
+        return len(self.levels)
+
+    def only(self, chosen: Mask) -> _Blocks:
+        """Return some of the blocks."""
+        return _Blocks(*(getattr(self, field.name)[chosen] for field in fields(self)))
+
+
+class _Estimate:
+    """The noise of some regions of an image in standard units."""
+
+    def __init__(self, planes: list[Floats], values: Floats) -> None:
+        self._planes = [without_outliers(plane) for plane in planes]
+        self._values = values
+        self._step = smallest_step(values)
+        ends = cut_off(values)
+        blocks = _join(_blocks_of(plane, i, ends) for i, plane in enumerate(self._planes))
+        whole = blocks.cut_off <= _MOST_MISSING
+        # Where most of the image is cut off, as where most pixels caught no photon, the rest
+        # does not stand for it.
+        self._blocks = blocks.only(whole) if 2 * whole.sum() > len(blocks) else blocks
+
+    def model(self, signal_dependent: bool | None) -> NoiseModel:
+        """Return the noise model in standard units."""
+        if len(self._blocks) < _FEWEST_BLOCKS:
+            return self._model_of_differences()
+        white = np.zeros((spectra.REACH + 1, spectra.REACH + 1))
+        white[0, 0] = 1.0
+        sloped = signal_dependent is not False
+        rho, line = white, self._line(white, sloped)
+        for _ in range(_ROUNDS):
+            rho, error = self._autocorrelation(rho, line)
+            line = self._line(rho, sloped)
+        near = max(abs(rho[1, 0]), abs(rho[0, 1]), abs(rho[1, 1]))
+        correlation = Correlation(tuple(tuple(float(r) for r in row) for row in rho), error)
+        if near < max(INDEPENDENT, _SIGNIFICANT * error):
+            correlation = Correlation(error=error)
+            rho = white
+            line = self._line(rho, sloped)
+        if sloped and not line.slope > (0.0 if signal_dependent else self._doubt(line)):
+            line = self._line(rho, sloped=False)
+        return self._model(line, correlation)
+
+    def _doubt(self, line: Line) -> float:
+        """Return the slope that chance, or texture at some levels, could well produce."""
+        extent = np.ptp(np.quantile(self._blocks.levels, _RANGE))
+        texture = _TEXTURE_LEFT * line.height / max(extent, np.finfo(float).tiny)
+        return float(_SIGNIFICANT * np.hypot(line.covariance[0] ** 0.5, texture))
+
+    def _line(self, rho: Floats, sloped: bool) -> Line:
+        """Fit the variance, measured at the high frequencies of blocks without low ones."""
+        blocks = self._blocks
+        expected = np.maximum(spectra.expected_fourier(rho), 1e-3)
+        texture = (_TEXTURE_FREQUENCY / np.maximum(spectra.FOURIER_FREQUENCY, 1e-9)) ** (
+            _TEXTURE_POWER
+        ) + _TEXTURE_FLOOR
+        weights = np.where(spectra.FOURIER_INNER, (expected / (expected + texture)) ** 2, 0.0)
+        counted = weights * spectra.MULTIPLICITY
+        energies = blocks.fourier @ (counted / expected) / counted.sum()
+        quiet = self._quiet_at_each_level(rho)
+        return fit_line(
+            blocks.levels[quiet],
+            energies[quiet],
+            blocks.groups[quiet],
+            freedom=spectra.degrees_of_freedom(weights),
+            tail_freedom=spectra.PIXELS,
+            sloped=sloped,
+        )
+
+    def _quiet_at_each_level(self, rho: Floats) -> Mask:
+        """Choose the blocks with the least energy at low frequencies."""
+        low = spectra.COSINE_INNER & (spectra.COSINE_FREQUENCY < 0.6)
+        energies = self._whitened(rho, low)
+        share = np.clip(_FEWEST_QUIET / len(energies), _QUIET_AT_LEVEL, 1.0)
+        quiet = np.zeros(len(energies), bool)
+        for part in level_bins(self._blocks.levels, _BLOCKS_A_LEVEL):
+            quiet[part[energies[part] <= np.quantile(energies[part], share)]] = True
+        return quiet
+
+    def _whitened(self, rho: Floats, chosen: Mask) -> Floats:
+        """Return the energy of some cosine coefficients, low frequencies first."""
+        expected = np.maximum(spectra.expected_cosine(rho), 0.01)[chosen]
+        weights = np.minimum(1.0, 1.0 / spectra.COSINE_FREQUENCY[chosen])
+        energies: Floats = self._blocks.cosine[:, chosen] @ (weights / expected)
+        return energies
+
+    def _autocorrelation(self, rho: Floats, line: Line) -> tuple[Floats, float]:
+        """Measure the correlation in the quietest blocks, and its error.
+
+        Even coefficients are measured in the blocks where odd ones are small, and the other way
+        round: blocks chosen by what is measured in them would be too quiet.
+        """
+        blocks = self._blocks
+        variance = np.maximum(line.at(blocks.levels), _LEAST_VARIANCE * abs(line.height))
+        side = np.arange(spectra.BLOCK)
+        odd = (np.add.outer(side, side) % 2 == 1).ravel()
+        count = min(len(blocks), max(_FEWEST_QUIET, int(_QUIETEST * len(blocks))))
+        power = np.empty(odd.size)
+        for chosen in (odd, ~odd):
+            energies = self._whitened(rho, chosen & spectra.COSINE_INNER) / variance
+            quiet = np.argsort(energies, kind="stable")[:count]
+            power[~chosen] = (blocks.cosine[quiet] / variance[quiet, None]).mean(0)[~chosen]
+        weights = np.where(
+            spectra.COSINE_INNER, np.minimum(1.0, (spectra.COSINE_FREQUENCY / 0.25) ** 2), 0.0
+        )
+        least = 0.02 * np.median(power[spectra.COSINE_INNER])
+        covariance = spectra.autocovariance(power, weights / np.maximum(power, least) ** 2)
+        if not covariance[0, 0] > 0:
+            return rho, 1.0
+        return covariance / covariance[0, 0], float((count * spectra.STEP**2) ** -0.5)
+
+    def _model(self, line: Line, correlation: Correlation) -> NoiseModel:
+        """Turn the line into a model whose variance is positive at every level."""
+        levels = self._blocks.levels
+        mean = float(self._values.mean())
+        darkest = min(float(np.quantile(levels, _RANGE[0])), mean)
+        brightest = max(float(np.quantile(levels, _RANGE[1])), mean)
+        least = max(_LEAST_VARIANCE * line.height, self._step**2 / 12)
+        slope, height = line.slope, max(line.height, least)
+        if slope > 0 and height - slope * (line.center - darkest) < least:
+            slope = (height - least) / (line.center - darkest)
+        of_slope, joint, of_height = line.covariance
+        return NoiseModel(
+            gain=slope,
+            base=height - slope * line.center,
+            darkest=darkest,
+            mean=mean,
+            brightest=brightest,
+            correlation=correlation,
+            covariance=(
+                of_slope,
+                joint - line.center * of_slope,
+                of_height - 2 * line.center * joint + line.center**2 * of_slope,
+            ),
+        )
+
+    def _model_of_differences(self) -> NoiseModel:
+        """Return one level for an image that is too small or too constant for blocks."""
+        squares = [_second_differences(plane) for plane in self._planes]
+        found = np.concatenate(squares)
+        variance = float(found.mean()) if found.size else 0.0
+        error = variance * (2.0 / found.size) ** 0.5 if found.size else 0.0
+        mean = float(self._values.mean())
+        model = NoiseModel.uniform(variance**0.5, level=mean)
+        return replace(model, covariance=(0.0, 0.0, error**2), correlation=Correlation(error=1.0))
+
+
+def _blocks_of(plane: Floats, number: int, ends: tuple[float, float]) -> _Blocks | None:
+    """Cut a region into blocks, and measure those that can be used."""
+    if min(plane.shape) < spectra.BLOCK:
+        return None
+    missing = np.isnan(plane)
+    share_missing = spectra.cut(missing).mean((2, 3))
+    share_constant = spectra.cut(constant(plane)).mean((2, 3))
+    used = (share_missing <= _MOST_MISSING) & (share_constant <= _MOST_CONSTANT)
+    if not used.any():
+        return None
+    share_cut_off = spectra.cut((plane <= ends[0]) | (plane >= ends[1])).mean((2, 3))
+    blocks = np.array(spectra.cut(plane)[used])
+    present = np.ones(len(blocks))
+    if missing.any():
+        holes = np.isnan(blocks)
+        present = 1.0 - holes.mean((1, 2))
+        means = np.nanmean(blocks, axis=(1, 2))
+        blocks = np.where(holes, means[:, None, None], blocks)
+    down, across = np.nonzero(used)
+    area = (_AREAS * down // used.shape[0]) * _AREAS + _AREAS * across // used.shape[1]
+    return _Blocks(
+        spectra.window_mean(blocks),
+        spectra.cosine_power(blocks) / present[:, None],
+        spectra.fourier_power(blocks) / present[:, None],
+        number * _AREAS**2 + area,
+        share_cut_off[used],
+    )
+
+
+def _join(parts: Iterable[_Blocks | None]) -> _Blocks:
+    found = [part for part in parts if part is not None]
+    if not found:
+        none = np.empty(0)
+        return _Blocks(none, none, none, none.astype(np.intp), none)
+    return _Blocks(
+        *(np.concatenate([getattr(part, f.name) for part in found]) for f in fields(_Blocks))
+    )
+
+
+def _second_differences(plane: Floats) -> Floats:
+    """Return squared second differences along both axes, 1 on average for unit white noise."""
+    down = plane[:-2] - 2 * plane[1:-1] + plane[2:]
+    both = down[:, :-2] - 2 * down[:, 1:-1] + down[:, 2:]
+    squares: Floats = (both[~constant(plane)[1:-1, 1:-1]] / 6.0) ** 2
+    return squares[np.isfinite(squares)]
