@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import sysconfig
 import tarfile
-import time
 import venv
 import zipfile
 from pathlib import Path
@@ -19,6 +19,10 @@ DATA = ["py.typed", *(str(p.relative_to(SOURCE)) for p in SOURCE.rglob("*.toml")
 DATA += [str(p.relative_to(SOURCE)) for p in SOURCE.rglob("*.safetensors")]
 
 pytestmark = pytest.mark.xdist_group("package")  # one build for all tests of this module
+
+
+def interpreter(environment: Path) -> Path:
+    return environment / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +38,7 @@ def python(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A fresh environment with the wheel, which borrows nothing but the dependencies."""
     folder = tmp_path_factory.mktemp("clean")
     venv.create(folder, with_pip=True)
-    python = folder / "bin" / "python"
+    python = interpreter(folder)
     (wheel,) = built.glob("*.whl")
     subprocess.run(
         [python, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", wheel],
@@ -43,7 +47,7 @@ def python(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     # A folder named in a .pth file is searched, but its own .pth files, such as that of an
     # editable normeq, are not followed.
-    (site_packages,) = folder.glob("lib/python*/site-packages")
+    site_packages = Path(sysconfig.get_path("purelib", "venv", {"base": str(folder)}))
     (site_packages / "dependencies.pth").write_text(sysconfig.get_path("purelib"))
     return python
 
@@ -83,22 +87,15 @@ def test_the_installed_package_works_by_itself(python: Path, tmp_path: Path) -> 
     assert "check" in help_text
 
 
-def test_importing_normeq_costs_next_to_nothing(python: Path, tmp_path: Path) -> None:
+def test_importing_normeq_loads_nothing_heavy(python: Path, tmp_path: Path) -> None:
     code = "import sys, normeq; print([m for m in ('torch', 'numpy', 'zarr') if m in sys.modules])"
     assert run(python, code, tmp_path) == "[]"
-
-    def seconds(code: str) -> float:
-        start = time.perf_counter()
-        run(python, code, tmp_path)
-        return time.perf_counter() - start
-
-    assert min(seconds("import normeq") for _ in range(3)) <= seconds("import torch") + 0.2
 
 
 @pytest.mark.slow
 def test_every_dependency_is_declared(built: Path, tmp_path: Path) -> None:
     venv.create(tmp_path / "fresh", with_pip=True)
-    python = tmp_path / "fresh" / "bin" / "python"
+    python = interpreter(tmp_path / "fresh")
     (wheel,) = built.glob("*.whl")
     constraints = ROOT / "constraints.txt"
     subprocess.run(
