@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -344,6 +345,34 @@ def test_files_that_hold_no_state_dict(tmp_path: Path) -> None:
         read_state_dict(tmp_path / "empty.pth")
     with pytest.raises(FileError, match=r"absent\.pth"):
         read_state_dict(tmp_path / "absent.pth")
+
+
+@pytest.mark.filterwarnings("ignore:.*quantize", "ignore:TypedStorage")
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda t: t.to(torch.complex64), "dense tensors of real numbers"),
+        (lambda t: torch.quantize_per_tensor(t, 0.1, 0, torch.qint8), "dense tensors"),
+        (lambda t: t.to_sparse(), "dense tensors"),
+        (lambda t: t.fill_(torch.nan), "holds NaN"),
+        (lambda t: t.fill_(torch.inf), "holds NaN or infinite"),
+    ],
+    ids=["complex", "quantised", "sparse", "nan", "inf"],
+)
+def test_tensors_that_are_not_plain_numbers_are_refused(
+    change: Any, sentence: str, tmp_path: Path
+) -> None:
+    torch.save(
+        {"model.0.weight": change(torch.zeros(2, dtype=torch.float32))}, tmp_path / "net.pth"
+    )
+    with pytest.raises(WeightsError, match=sentence):
+        read_state_dict(tmp_path / "net.pth")
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.pth")
+    with pytest.raises(FileError, match="not a file"):
+        read_state_dict(tmp_path / "pipe.pth")
 
 
 def test_command_writes_weights_that_load(tmp_path: Path) -> None:

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from safetensors import safe_open
 from safetensors.torch import save_file
 from support import EVERY_NETWORK, describe, tiny
+from torch import Tensor
 
 import normeq
 from normeq.errors import UsageError, WeightsError
@@ -68,6 +71,79 @@ def test_a_foreign_file_is_refused(
     save_file({"a": torch.zeros(2)}, tmp_path / "other.safetensors", header)
     with pytest.raises(WeightsError, match=sentence):
         normeq.load(tmp_path / "other.safetensors")
+
+
+def header(**fields: Any) -> dict[str, str]:
+    return {"normeq": json.dumps({"format": 1, "architecture": "unet", "config": {}, **fields})}
+
+
+@pytest.mark.parametrize(
+    ("about", "sentence"),
+    [
+        (header(config={"variant": "ordinary", "widths": [10**9]}), r"widths is \[1000000000\]"),
+        (header(config={"variant": "ordinary", "widths": [8] * 100}), "a list of 1 to 8 numbers"),
+        (header(config={"variant": "ordinary", "widths": ["8"]}), "whole numbers from 1"),
+        (header(config={"variant": "ordinary", "blocks": 10**8}), "blocks is 100000000"),
+        (header(config={"variant": "ordinary", "blocks": True}), "blocks is True"),
+        (header(config={"variant": "ordinary", "unshuffle": 0}), "unshuffle is 0"),
+        (header(architecture="fdncnn", config={"depth": 10**8}), "depth is 100000000"),
+        (header(architecture="vgg8b", config={"image_size": 10**9}), "image_size is"),
+        (header(config={"widths": [65536, 65536]}), "no place for the tensor 'a'"),
+        (header(config=[1]), "wrong types"),
+        (header(architecture=["unet"]), "wrong types"),
+        (header(card=["a", "list"]), "wrong types"),
+        (header(card={"text": "x" * 2**21}), "more than 1,048,576"),
+        ({"normeq": "[" * 100_000 + "]" * 100_000}, "damaged header"),
+        ({"normeq": "[1, 2]"}, "damaged header"),
+        ({"normeq": "7"}, "damaged header"),
+    ],
+)
+def test_a_hostile_header_gets_a_sentence_and_costs_nothing(
+    about: dict[str, str], sentence: str, tmp_path: Path
+) -> None:
+    save_file({"a": torch.zeros(2)}, tmp_path / "hostile.safetensors", about)
+    with pytest.raises(WeightsError, match=sentence):
+        normeq.load(tmp_path / "hostile.safetensors")
+
+
+def changed(tmp_path: Path, change: Callable[[Tensor], Tensor]) -> Path:
+    """Write the weights of a small network with one tensor changed; return the path."""
+    net, path = tiny("unet", "norm-equiv-residual"), tmp_path / "net.safetensors"
+    normeq.save(net, path, {})
+    with safe_open(path, "pt") as file:
+        about = file.metadata()
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    tensors["tail.weight"] = change(tensors["tail.weight"]).contiguous()
+    save_file(tensors, path, about)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda t: t.index_fill(0, torch.tensor([1]), torch.nan), "'tail.weight' holds NaN"),
+        (lambda t: t.index_fill(0, torch.tensor([1]), -torch.inf), "'tail.weight' holds NaN"),
+        (lambda t: t.to(torch.complex64), "type torch.complex64"),
+        (lambda t: t.to(torch.int8), "type torch.int8"),
+        (lambda t: t.double(), "different floating point types"),
+        (lambda t: t[:-1], "has shape"),
+    ],
+)
+def test_weights_that_cannot_be_right_are_refused(
+    change: Callable[[Tensor], Tensor], sentence: str, tmp_path: Path
+) -> None:
+    with pytest.raises(WeightsError, match=sentence):
+        normeq.load(changed(tmp_path, change))
+
+
+def test_loading_draws_no_random_numbers(tmp_path: Path) -> None:
+    normeq.save(tiny("unet"), tmp_path / "net.safetensors", {})
+    torch.manual_seed(1)
+    expected = torch.rand(3)
+    torch.manual_seed(1)
+    net = normeq.load(tmp_path / "net.safetensors")
+    assert torch.equal(torch.rand(3), expected)
+    assert all(parameter.requires_grad for parameter in net.parameters())
 
 
 def test_only_registry_networks_are_saved(tmp_path: Path) -> None:

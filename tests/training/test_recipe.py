@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+
 import pytest
 import torch
 
@@ -87,8 +89,12 @@ def test_the_two_first_default_models_are_one_network_with_and_without_a_noise_m
         ("data.sigma=[0, 55]", "'data.sigma' is 0; input should be greater than 0"),
         ("data.sigma=[9, 2]", "the lowest level 9.0 is above the highest, 2.0"),
         ("data.patch", "'data.patch' is not of the form key=value"),
+        (
+            "seed=100000000000000000000000",
+            "'seed' is 100000000000000000000000; input should be less",
+        ),
         ("seed.deep.er=1", "'seed'; input should be a valid integer"),
-        ("description.x=1", "'description' is no section"),
+        ("description.x=1", "'description' is not a section"),
     ],
 )
 def test_a_mistake_gets_a_sentence_with_the_field_and_the_way_out(override, sentence):
@@ -124,3 +130,24 @@ def test_recipes_are_found_by_path_and_their_faults_named(tmp_path):
         load_recipe(path)
     with pytest.raises(FileError, match=r"neither a readable file nor one of .* default"):
         load_recipe("absent")
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [("#" * 2**18, "has 262,144 bytes"), ("a = " + "[" * 5000 + "]" * 5000, "is not valid TOML")],
+)
+def test_huge_and_deeply_nested_recipes_get_a_sentence(text, sentence, tmp_path):
+    (tmp_path / "odd.toml").write_text(text)
+    with pytest.raises(FileError, match=sentence):
+        load_recipe(tmp_path / "odd.toml")
+
+
+def test_devices_and_pipes_are_not_recipes(tmp_path):
+    os.mkfifo(tmp_path / "pipe.toml")
+    with pytest.raises(FileError, match="neither a readable file"):
+        load_recipe(tmp_path / "pipe.toml")
+
+
+def test_a_deeply_nested_override_gets_a_sentence():
+    with pytest.raises(UsageError, match="'seed'"):
+        load_recipe("tiny", ["seed=" + "[" * 5000 + "]" * 5000])

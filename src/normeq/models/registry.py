@@ -14,6 +14,7 @@ from normeq.models.fdncnn import FDnCNN
 from normeq.models.ffdnet import FFDNet
 from normeq.models.network import Network, Wrapped
 from normeq.models.noise_maps import takes_sigma_of
+from normeq.models.sizes import check_sizes
 from normeq.models.unet import UNet
 from normeq.models.vgg8b import VGG8b
 
@@ -80,6 +81,7 @@ def create(name: str, variant: Variant = "norm-equiv", **options: Any) -> Networ
     unknown = [option for option in options if option not in known]
     if unknown:
         raise UsageError(f"{name} has no option {unknown[0]!r}: it has {', '.join(known)}.")
+    check_sizes(options)
     config = arguments.bind(variant, **options)
     config.apply_defaults()
     network: Network | Wrapped

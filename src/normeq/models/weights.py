@@ -12,11 +12,13 @@ import torch
 from torch import Tensor
 
 from normeq._support.atomic import replacing
-from normeq.errors import NormeqError, UsageError, WeightsError
+from normeq.errors import NormeqError, UsageError, WeightsError, reason
 from normeq.models.network import Network, Wrapped
 from normeq.models.registry import create
 
 _FORMAT = 1
+# Characters of the header, most of which is the card: a hundred times what ours have.
+_LONGEST_HEADER = 2**20
 
 
 def save(net: Network | Wrapped, path: str | os.PathLike[str], card: dict[str, Any]) -> None:
@@ -75,13 +77,14 @@ def load(source: str | os.PathLike[str]) -> Network | Wrapped:
     path = _find(source)
     about, tensors = _read(path)
     try:
-        net = create(about["architecture"], **about["config"])
+        with torch.device("meta"):  # sizes that the file does not back cost no memory
+            net = create(about["architecture"], **about["config"])
+        _check_tensors(tensors, net.state_dict())
         net.to(next(tensor.dtype for tensor in tensors.values() if tensor.is_floating_point()))
-        net.load_state_dict(tensors)
+        net.to_empty(device="cpu").load_state_dict(tensors)
     except (NormeqError, RuntimeError, KeyError, TypeError, StopIteration) as error:
-        reason = str(error).splitlines()[-1].strip()
-        raise WeightsError(f"{path} does not hold the network it names: {reason}") from error
-    net.card = about.get("card", {})
+        raise WeightsError(f"{path} does not hold the network it names: {reason(error)}") from error
+    net.card = about["card"]
     return net.eval()
 
 
@@ -118,11 +121,54 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
         raise WeightsError(f"{path} is not a whole safetensors file: {error}") from error
     if "normeq" not in header:
         raise WeightsError(f"{path} was not written by normeq.save: its header names no network.")
+    return _parse_header(header["normeq"], path), tensors
+
+
+def _parse_header(text: str, path: Path) -> dict[str, Any]:
+    """Read what a file says of its network: plain data of a limited size."""
+    if len(text) > _LONGEST_HEADER:
+        raise WeightsError(
+            f"{path} has a header of {len(text):,} characters, more than {_LONGEST_HEADER:,}."
+        )
     try:
-        about: dict[str, Any] = json.loads(header["normeq"])
+        about: dict[str, Any] = json.loads(text)
         version = about["format"]
-    except (json.JSONDecodeError, KeyError, TypeError) as error:
-        raise WeightsError(f"{path} has a damaged header: {error}") from error
+        about.setdefault("card", {})
+        tables = [about, about["card"], about.get("config", {})]
+    except (json.JSONDecodeError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise WeightsError(f"{path} has a damaged header: {reason(error)}") from error
     if version != _FORMAT:
         raise WeightsError(f"{path} has format {version}, newer than this normeq: upgrade it.")
-    return about, tensors
+    if not all(isinstance(table, dict) for table in tables) or not isinstance(
+        about.get("architecture"), str
+    ):
+        raise WeightsError(f"{path} has a damaged header: its fields have the wrong types.")
+    return about
+
+
+def _check_tensors(tensors: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
+    """Refuse tensors that a network does not have, of other shapes, or that are not finite."""
+    odd = sorted(tensors.keys() ^ expected.keys())
+    if odd:
+        where = "lacks" if odd[0] in expected else "has no place for"
+        subject = "the file" if odd[0] in expected else "the network"
+        raise WeightsError(f"{subject} {where} the tensor '{odd[0]}'.")
+    for name, tensor in tensors.items():
+        wanted = expected[name]
+        if tensor.shape != wanted.shape:
+            raise WeightsError(
+                f"the tensor '{name}' has shape {tuple(tensor.shape)}, not {tuple(wanted.shape)}."
+            )
+        if tensor.is_floating_point() != wanted.is_floating_point() or tensor.is_complex():
+            raise WeightsError(f"the tensor '{name}' has the type {tensor.dtype}.")
+        refuse_not_finite(name, tensor)
+    if len({tensor.dtype for tensor in tensors.values() if tensor.is_floating_point()}) > 1:
+        raise WeightsError("the tensors have different floating point types.")
+
+
+def refuse_not_finite(name: str, tensor: Tensor) -> None:
+    """Refuse weights that would turn every image into nothing."""
+    if not tensor.isfinite().all():
+        raise WeightsError(
+            f"the tensor '{name}' holds NaN or infinite values: train again, or copy it again."
+        )

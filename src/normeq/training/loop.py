@@ -21,7 +21,8 @@ from normeq.metrics import psnr
 from normeq.training import checkpoint
 from normeq.training.data import Patches, prefetch
 from normeq.training.log import Log
-from normeq.training.recipe import Recipe, changes
+from normeq.training.recipe import Recipe
+from normeq.training.recipe_file import changes
 from normeq.training.samples import SampleBatch
 from normeq.training.schedule import learning_rate
 from normeq.training.silence import watching_relus

@@ -20,6 +20,7 @@ from normeq.models.published.kair import KairFormat
 from normeq.models.published.paper import PaperFormat
 from normeq.models.published.state_dict import StateDict
 from normeq.models.registry import create
+from normeq.models.weights import refuse_not_finite
 from normeq.nn import AffineResidual
 
 __all__ = ["FORMATS", "import_weights", "read_state_dict"]
@@ -105,7 +106,11 @@ def read_state_dict(path: str | os.PathLike[str]) -> dict[str, Tensor]:
         A file written by ``torch.save(net.state_dict(), path)``.
     """
     try:
+        if not Path(path).is_file():
+            raise FileError(f"cannot read {path}: it is not a file.")
         data = Path(path).read_bytes()
+    except FileError:
+        raise
     except OSError as error:
         raise FileError(f"cannot read {path}: {error.strerror}.") from error
     try:
@@ -121,4 +126,11 @@ def read_state_dict(path: str | os.PathLike[str]) -> dict[str, Tensor]:
         isinstance(key, str) and isinstance(value, Tensor) for key, value in content.items()
     ):
         raise WeightsError(f"{path} holds no state dict, which is tensors by name, nothing else.")
+    for name, tensor in content.items():
+        if tensor.is_complex() or tensor.is_quantized or tensor.layout != torch.strided:
+            raise WeightsError(
+                f"{path} holds the tensor '{name}' of type {tensor.dtype}: only dense tensors of "
+                "real numbers are read; convert it first."
+            )
+        refuse_not_finite(name, tensor)
     return dict(content)

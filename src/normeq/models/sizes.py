@@ -1,0 +1,53 @@
+"""Limits on the sizes of networks, so that a damaged or hostile header costs nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from normeq.errors import UsageError
+
+#: The largest value of each size.
+LIMITS = {
+    "channels": 4096,
+    "width": 65_536,
+    "widths": 65_536,
+    "hidden": 65_536,
+    "classes": 65_536,
+    "image_size": 4096,
+    "depth": 1024,
+    "blocks": 64,
+    "unshuffle": 16,
+}
+#: The largest number of widths, which are scales or layers.
+MOST_WIDTHS = 8
+
+
+def check_sizes(options: Mapping[str, Any]) -> None:
+    """Refuse sizes that are not whole numbers from 1 up to their limit.
+
+    Examples
+    --------
+    >>> check_sizes({"widths": (16, 10**9), "sort": True})
+    Traceback (most recent call last):
+    ...
+    normeq.errors.UsageError: widths is (16, 1000000000): use whole numbers from 1 to 65536.
+    """
+    for name, limit in LIMITS.items():
+        if name not in options:
+            continue
+        value = options[name]
+        several = name == "widths"
+        if several and (not isinstance(value, Sequence) or not 1 <= len(value) <= MOST_WIDTHS):
+            raise UsageError(
+                f"widths is {_short(value)}: use a list of 1 to {MOST_WIDTHS} numbers."
+            )
+        for number in value if several else [value]:
+            if type(number) is not int or not 1 <= number <= limit:
+                expected = "whole numbers" if several else "a whole number"
+                raise UsageError(f"{name} is {_short(value)}: use {expected} from 1 to {limit}.")
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
