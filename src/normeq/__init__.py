@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from normeq import classical, images, models, nn, noise
     from normeq._support.allocator import keep_freed
-    from normeq.certification import certify
+    from normeq.certification import Status, certify
     from normeq.conversion import convert
     from normeq.denoising.arrays import denoise
     from normeq.denoising.files import denoise_files
@@ -27,6 +27,7 @@ __version__ = "0.1.0"
 # Where each public name lives. Loaded on first use, so that importing normeq costs nothing.
 _HOME = {
     "NormeqError": "normeq.errors",
+    "Status": "normeq.certification",
     "assert_equivariant": "normeq.equivariance",
     "certify": "normeq.certification",
     "convert": "normeq.conversion",
@@ -45,6 +46,7 @@ _SUBPACKAGES = ("classical", "images", "models", "nn", "noise")
 
 __all__ = [
     "NormeqError",
+    "Status",
     "assert_equivariant",
     "certify",
     "classical",

@@ -355,8 +355,8 @@ def number_taken_out_of_the_image():
     return Of(lambda net, x: x * x.mean().item())
 
 
-@case("proven", "broken", ("", "mul", "shift"))
-def weighted_features_never_summed():
+@case("proven", "proven")
+def weights_that_are_moved_still_add_up():
     def forward(net, x):
         weights = torch.softmax((x > x.mean()).to(x.dtype), 3)
         both = torch.cat((weights * x, weights.roll(1, 2) * x), 1)
@@ -387,3 +387,61 @@ def unsupported_operation_on_invariants():
 @case("unknown", "unknown")
 def dynamic_slope():
     return Of(lambda net, x: torch.prelu(x, x.mean().reshape(1)))
+
+
+def _weights(x):
+    """Positive numbers that neither gain nor offset changes, one for each pixel and neighbour."""
+    patches = nn.functional.unfold(nn.functional.pad(x, (1, 1, 1, 1), mode="reflect"), 3)
+    differences = patches - x.flatten(2)
+    return patches, torch.exp(-differences.square() / differences.square().mean())
+
+
+@case("proven", "proven")
+def bilateral_filter():
+    def forward(net, x):
+        patches, weights = _weights(x)
+        return ((weights * patches).sum(1) / weights.sum(1)).reshape(x.shape)
+
+    return Of(forward)
+
+
+@case("proven", "proven")
+def weights_normalised_before_a_product():
+    def forward(net, x):
+        _, weights = _weights(x)
+        square = weights.mT @ weights
+        return ((square / square.sum(-1, keepdim=True)) @ x.flatten(2).mT).mT.reshape(x.shape)
+
+    return Of(forward)
+
+
+@case("proven", "proven")
+def gated_mixture():
+    def forward(net, x):
+        gate = torch.sigmoid((x - x.mean()) / x.std())
+        return gate * x + (1 - gate) * x.roll(1, 3)
+
+    return Of(forward)
+
+
+@case("proven", "broken", ("", "mul", "shift"))
+def gates_that_do_not_add_up():
+    def forward(net, x):
+        gate = torch.sigmoid((x - x.mean()) / x.std())
+        return gate * x + gate * x.roll(1, 3)
+
+    return Of(forward)
+
+
+@case("proven", "proven")
+def scaled_and_scaled_back():
+    return Of(lambda net, x: (x / x.std() + x.roll(1, 2) / x.std()) / 2 * x.std())
+
+
+@case("proven", "proven")
+def scale_invariant_weights_of_any_degree():
+    def forward(net, x):
+        weights = (x - x.mean()).abs()  # they scale with the image, which cancels
+        return x - x.mean() + (weights * x).sum() / weights.sum()
+
+    return Of(forward)

@@ -1,4 +1,4 @@
-"""One operation of a traced network, as its law sees it."""
+"""One operation of a traced network, as its law sees it, and the register of laws."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from torch import Tensor
 
 from normeq.certification.shadow import Culprit, Property, Shadow, uniform
 
-#: A law: takes the step and the operation's arguments, shadows in place of tensors.
+#: A law: takes the operation and its arguments, with shadows in place of tensors that depend on
+#: the image, and returns the shadow of each output.
 Law = Callable[..., Any]
 
 LAWS: dict[str, Law] = {}
@@ -51,7 +52,7 @@ class Operation:
 
     Attributes
     ----------
-    operation
+    name
         Its name.
     path
         The module in which it happens.
@@ -65,15 +66,21 @@ class Operation:
         Relative precision of the network's numbers.
     order
         Its place in the network.
+    line
+        Where the network's source calls it.
+    seed
+        Of the random values that it gives: the same for the same operation on the same values.
     """
 
-    operation: str
+    name: str
     path: str
     target: Callable[..., Any]
     shapes: Sequence[Sequence[int]]
     dtype: torch.dtype
     eps: float
     order: int = 0
+    line: str = ""
+    seed: int = 0
     blamed: list[tuple[Culprit, bool]] = field(default_factory=list)
     suspected: list[Culprit] = field(default_factory=list)
 
@@ -87,37 +94,37 @@ class Operation:
         unknown: bool = False,
     ) -> None:
         """Report that this operation breaks a property; `suspects` before it share the blame."""
-        culprit = self._culprit(which, reason, fix, unknown)
-        self.blamed.append((culprit, suspects))
-
-    def owe(self, reason: str, fix: str) -> Culprit:
-        """Return whom to blame if features weighted here are never summed up."""
-        return self._culprit("shift", reason, fix, unknown=False)
+        self.blamed.append((self._culprit(which, reason, fix, unknown), suspects))
 
     def suspect(self, which: Property, reason: str, fix: str) -> None:
         """Report a lawful coefficient that something later may not bear."""
         self.suspected.append(self._culprit(which, reason, fix, unknown=False))
 
     def _culprit(self, which: Property, reason: str, fix: str, unknown: bool) -> Culprit:
-        return Culprit(self.path, self.operation, which, reason, fix, unknown, self.order)
+        return Culprit(self.path, self.name, which, reason, fix, unknown, self.order, self.line)
 
     def output(self, d: float, c: float, index: int = 0) -> Shadow:
-        """Return an output whose elements all share one law."""
-        return uniform(self.shapes[index], d, c)
+        """Return an output whose elements all share one law, with random values."""
+        return uniform(self.shapes[index], d, c, seed=self.seed + index)
+
+    def refreshed(self, shadow: Shadow, index: int = 0) -> Shadow:
+        """Return a shadow with random values, for the output of a nonlinear operation."""
+        fresh = self.output(0.0, 0.0, index).v
+        return shadow.with_values(fresh.expand(shadow.shape))
 
     def run(self, *args: Any, **kwargs: Any) -> Any:
-        """Propagation the operation on tensors."""
+        """Run the operation on tensors."""
         return self.target(*args, **kwargs)
 
     def run_planes(self, args: Any, kwargs: Any) -> Any:
-        """Propagation the operation on degrees, coefficients and rounding of its inputs in turn."""
-        d, c, slack = (
+        """Run the operation on degrees, coefficients, values and rounding of its inputs in turn."""
+        planes = [
             self.run(*on_plane(args, name), **on_plane(kwargs, name))
-            for name in ("d", "c", "slack")
-        )
-        if isinstance(d, Tensor):
-            return Shadow(d, c, slack)
-        return [Shadow(*parts) for parts in zip(d, c, slack, strict=True)]
+            for name in ("d", "c", "v", "slack")
+        ]
+        if isinstance(planes[0], Tensor):
+            return Shadow(*planes)
+        return [Shadow(*parts) for parts in zip(*planes, strict=True)]
 
 
 def on_plane(value: Any, name: str) -> Any:
@@ -142,14 +149,6 @@ def shadows_in(value: Any) -> Iterable[Shadow]:
     elif isinstance(value, list | tuple):
         for item in value:
             yield from shadows_in(item)
-
-
-def span(values: Tensor) -> str:
-    """Write the range of some numbers, precisely enough to tell them from one."""
-    low, high = float(values.min()), float(values.max())
-    digits = 7 if abs(low - 1) < 1e-3 and abs(high - 1) < 1e-3 else 3
-    low_text, high_text = f"{low:.{digits}g}", f"{high:.{digits}g}"
-    return low_text if low_text == high_text else f"{low_text} to {high_text}"
 
 
 def planes_like(shadow: Shadow, shape: Sequence[int]) -> Shadow:

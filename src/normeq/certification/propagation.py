@@ -2,45 +2,48 @@
 
 from __future__ import annotations
 
+import logging
 import operator
+import re
+import zlib
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
-from torch import Tensor
-from torch.export.graph_signature import InputKind
+from torch import Tensor, fx
+from torch.export import ExportedProgram
+from torch.export.graph_signature import InputKind, InputSpec, OutputKind
+from torch.utils._pytree import tree_leaves
 
+from normeq.certification import rules  # noqa: F401 (registers the laws)
 from normeq.certification.operation import Operation, find_law, planes_like, shadows_in
-
-# Importing these modules registers the laws.
-from normeq.certification.rules import elementwise, linear, movement, normalization
+from normeq.certification.rules.movement import whole_numbers
 from normeq.certification.shadow import (
     ANY,
+    PROPERTIES,
     Culprit,
     History,
     Property,
     Shadow,
-    debts,
     kind,
     lift,
     near,
     uniform,
 )
 
-_REGISTERED = (linear, movement, elementwise, normalization)
-
-PROPERTIES: tuple[Property, ...] = ("scale", "shift")
+_LOG = logging.getLogger(__name__)
 
 #: Operations that use a tensor for nothing but its shape.
 _SHAPE_ONLY = {"zeros_like", "ones_like", "full_like", "empty_like", "new_zeros", "new_ones",
                "new_full", "new_empty"}  # fmt: skip
 
-
 #: Random numbers, which neither gain nor offset changes.
-_RANDOM = {"rand_like", "randn_like", "randint_like", "rand", "randn", "randint",
-           "randperm"}  # fmt: skip
+_RANDOM = {"rand_like", "randn_like", "randint_like", "rand", "randn", "randint", "randperm"}
+
+#: Operations that give something else each time.
+_NOT_REPEATABLE = {"dropout", "normal", "bernoulli", "multinomial", "rrelu",
+                   "rrelu_with_noise"}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -69,225 +72,306 @@ class Record:
 
 @dataclass
 class Propagation:
-    """Shadows of a network's outputs, and the record of how they came about."""
+    """What was found by sending shadows through a network.
 
-    outputs: list[Shadow]
-    records: list[Record]
-    shadows: dict[str, Shadow]
+    Attributes
+    ----------
+    outputs
+        Shadows of the network's outputs.
+    records
+        Every operation.
+    shadows
+        The shadow of every value, by the name of its record.
+    deviation
+        By how much coefficients that count as exact were off, summed over all operations.
+    formats
+        The floating-point formats in which something was computed.
+    """
 
+    outputs: list[Shadow] = field(default_factory=list)
+    records: list[Record] = field(default_factory=list)
+    shadows: dict[str, Shadow] = field(default_factory=dict)
+    deviation: float = 0.0
+    formats: set[torch.dtype] = field(default_factory=set)
 
-def run(
-    program: torch.export.ExportedProgram, inputs: Iterable[Shadow | None], eps: float
-) -> Propagation:
-    """Send shadows through a traced network; `inputs` are those of its tensor arguments."""
-    values: dict[str, Any] = {}
-    records: list[Record] = []
-    _bind_inputs(program, inputs, values, records)
-    outputs: list[Shadow] = []
-    for order, node in enumerate(program.graph.nodes):
-        if node.op == "call_function":
-            values[node.name] = _call(node, values, records, eps, order)
-        elif node.op == "get_attr":
-            values[node.name] = getattr(program.graph_module, node.target)
-        elif node.op == "output":
-            results = torch.fx.node.map_arg(node.args[0], lambda n: values[n.name])
-            user = {spec.arg.name for spec in program.graph_signature.output_specs
-                    if spec.kind.name == "USER_OUTPUT" and hasattr(spec.arg, "name")}  # fmt: skip
-            for result, source in zip(results, node.args[0], strict=True):
-                if getattr(source, "name", None) in user:
-                    outputs.append(result if isinstance(result, Shadow) else lift(result))
-    return Propagation(outputs, records, {k: v for k, v in values.items() if isinstance(v, Shadow)})
+    def culprits(self, which: Property) -> list[Culprit]:
+        """List what broke a property on the way to the outputs, in the network's order."""
+        found = {culprit for output in self.outputs for culprit in output.history(which).blame}
+        return sorted(found, key=lambda culprit: (culprit.order, culprit.reason))
 
 
-def _bind_inputs(
-    program: torch.export.ExportedProgram,
-    inputs: Iterable[Shadow | None],
-    values: dict[str, Any],
-    records: list[Record],
-) -> None:
-    """Give placeholders their values: shadows for what the user passes, numbers for the rest."""
-    given = iter(inputs)
-    for spec in program.graph_signature.input_specs:
+def propagate(program: ExportedProgram, inputs: Iterable[Shadow | None], eps: float) -> Propagation:
+    """Send shadows through a traced network.
+
+    Parameters
+    ----------
+    program
+        The traced network.
+    inputs
+        The shadows of its tensor arguments; None for an argument that is not a tensor.
+    eps
+        Relative precision of the network's numbers.
+    """
+    return _Propagator(program, eps).run(inputs)
+
+
+class _Propagator:
+    """The values of a traced network's nodes, computed one after the other."""
+
+    def __init__(self, program: ExportedProgram, eps: float) -> None:
+        self._program = program
+        self._eps = eps
+        self._values: dict[str, Any] = {}
+        self._found = Propagation()
+
+    def run(self, inputs: Iterable[Shadow | None]) -> Propagation:
+        given = iter(inputs)
+        for spec in self._program.graph_signature.input_specs:
+            self._bind(spec, given)
+        for order, node in enumerate(self._program.graph.nodes):
+            if node.op == "call_function":
+                self._values[node.name] = self._call(node, order)
+            elif node.op == "get_attr":
+                self._values[node.name] = getattr(self._program.graph_module, node.target)
+        self._found.outputs = self._outputs()
+        self._found.shadows = {k: v for k, v in self._values.items() if isinstance(v, Shadow)}
+        return self._found
+
+    def _bind(self, spec: InputSpec, given: Any) -> None:
+        """Give a placeholder its value: a shadow for what the user passes, numbers for the rest."""
         name = spec.arg.name
         if spec.kind == InputKind.USER_INPUT:
             shadow = next(given) if hasattr(spec.arg, "name") else None
-            values[name] = shadow
+            self._values[name] = shadow
             if shadow is not None:
-                records.append(Record(name, "input", "", (), kind(shadow), tuple(shadow.shape)))
-        elif spec.kind == InputKind.PARAMETER or (
-            spec.kind == InputKind.BUFFER and spec.target in program.state_dict
-        ):
-            values[name] = _known(program.state_dict[spec.target])
-        else:
-            constant = program.constants[spec.target]
-            values[name] = _known(constant) if isinstance(constant, Tensor) else constant
+                record = Record(name, "input", "", (), kind(shadow), tuple(shadow.shape))
+                self._found.records.append(record)
+            return
+        stored = self._program.state_dict
+        constant = (
+            stored[spec.target] if spec.target in stored else self._program.constants[spec.target]
+        )
+        self._values[name] = _in_double(constant) if isinstance(constant, Tensor) else constant
+
+    def _outputs(self) -> list[Shadow]:
+        """Return the shadows of what the network returns; buffers that it changes do not count."""
+        specs = self._program.graph_signature.output_specs
+        names = [
+            spec.arg.name
+            for spec in specs
+            if spec.kind == OutputKind.USER_OUTPUT and hasattr(spec.arg, "name")
+        ]
+        results = [self._values[name] for name in names if name in self._values]
+        return [r if isinstance(r, Shadow) else lift(r) for r in results if r is not None]
+
+    def _call(self, node: fx.Node, order: int) -> Any:
+        """Compute what a node gives: constants as they are, everything else as shadows."""
+        args: Any = fx.node.map_arg(node.args, lambda n: self._values[n.name])
+        kwargs: Any = dict(fx.node.map_arg(node.kwargs, lambda n: self._values[n.name]))
+        name = _operation_name(node.target)
+        sources = list(shadows_in([args, kwargs]))
+        if node.target is operator.getitem:
+            return args[0] if isinstance(args[0], Shadow) else args[0][args[1]]
+        if name.startswith("_assert"):
+            return None
+        if name in _RANDOM or (name in ("normal", "bernoulli") and not sources):
+            return uniform(_shapes(node)[0], 0.0, 0.0, seed=order)
+        if name in _SHAPE_ONLY and len(sources) == 1 and args[0] is sources[0]:
+            args, kwargs = _without_values(node, args, kwargs)
+            sources = []
+        if not sources:
+            try:
+                return _compute(node.target, args, kwargs)
+            except Exception as error:  # what cannot be computed stays unknown
+                _LOG.debug("%s cannot be computed: %s", name, error)
+        op = self._operation(node, name, order)
+        op.seed = order if name in _NOT_REPEATABLE else _fingerprint(name, args, kwargs)
+        result = _judge(op, args, kwargs) if sources else _unknown(op, PROPERTIES)
+        return self._finish(node, op, sources, result)
+
+    def _operation(self, node: fx.Node, name: str, order: int) -> Operation:
+        dtype = _format(node)
+        eps = self._eps
+        if dtype.is_floating_point:
+            self._found.formats.add(dtype)
+            eps = max(eps, torch.finfo(dtype).eps)
+        path, line = _module_path(node), _source_line(node)
+        return Operation(name, path, node.target, _shapes(node), dtype, eps, order, line)  # type: ignore[arg-type]
+
+    def _finish(self, node: fx.Node, op: Operation, sources: Sequence[Shadow], result: Any) -> Any:
+        """Give the outputs their histories, and record the operation."""
+        histories = {which: _history(op, sources, which) for which in PROPERTIES}
+        single = isinstance(result, Shadow)
+        outputs = [self._settle(shadow, histories) for shadow in ([result] if single else result)]
+        inputs = [n.name for n in node.all_input_nodes if any(shadows_in(self._values[n.name]))]
+        first = outputs[0]
+        self._found.records.append(
+            Record(node.name, op.name, op.path, tuple(inputs), kind(first), tuple(first.shape))
+        )
+        return first if single else outputs
+
+    def _settle(self, shadow: Shadow, histories: dict[Property, History]) -> Shadow:
+        """Take coefficients that are off by rounding for exact; clear suspects if all is well.
+
+        Rounding is judged where it arises, so that it does not add up to a licence for the next.
+        """
+        scale, shift = histories["scale"], histories["shift"]
+        if bool(((shadow.d == 1) | (shadow.d == ANY)).all()):
+            scale = History(scale.blame)
+        follows, still = near(shadow.c, 1.0, shadow.slack), ~shadow.moves
+        if bool((follows | still).all()):
+            shift = History(shift.blame)
+        c = torch.where(follows, 1.0, torch.where(still, 0.0, shadow.c))
+        if shadow.c.numel():
+            self._found.deviation += float((c - shadow.c).abs().max())
+        slack = torch.where(follows | still, 0.0, shadow.slack)
+        v = torch.where(shadow.v.isfinite(), shadow.v, 1.0)
+        return replace(shadow, c=c, v=v, slack=slack, scale=scale, shift=shift)
 
 
-def _known(tensor: Tensor) -> Tensor:
-    """Return a constant in double precision, in which kernel sums are exact."""
-    tensor = tensor.detach().cpu()
-    return tensor.double() if tensor.is_floating_point() else tensor
-
-
-def _call(
-    node: torch.fx.Node, values: dict[str, Any], records: list[Record], eps: float, order: int
-) -> Any:
-    target: Any = node.target
-    args: Any = torch.fx.node.map_arg(node.args, lambda n: values[n.name])
-    kwargs = dict(torch.fx.node.map_arg(node.kwargs, lambda n: values[n.name]))
-    if target is operator.getitem:
-        return args[0] if isinstance(args[0], Shadow) else args[0][args[1]]
-    operation = _name(target)
-    sources = list(shadows_in([args, kwargs]))
-    if operation.startswith("_assert"):
-        return None
-    if operation == "sym_float" and sources:  # a number taken out of a tensor
-        return sources[0]
-    if operation in _RANDOM or (operation in ("normal", "bernoulli") and not sources):
-        return uniform(_meta(node)[0][0], 0.0, 0.0)
-    shapes, dtype = _meta(node)
-    if operation in _SHAPE_ONLY and len(sources) == 1 and args[0] is sources[0]:
-        args, sources = (torch.empty(args[0].shape), *args[1:]), []
-        kwargs |= {"dtype": dtype, "device": torch.device("cpu")}
-    if not sources:
-        with suppress(Exception):  # what cannot be computed stays unknown
-            return _constant(target, args, kwargs)
-    if dtype.is_floating_point:
-        eps = max(eps, torch.finfo(dtype).eps)
-    step = Operation(operation, _path(node), target, shapes, dtype, eps, order)
-    result = _judge(step, args, kwargs) if sources else _unknown(step, PROPERTIES)
-    result = _remember(step, sources, result)
-    first = result if isinstance(result, Shadow) else result[0]
-    inputs = [n.name for n in node.all_input_nodes if any(shadows_in(values[n.name]))]
-    records.append(
-        Record(node.name, operation, step.path, tuple(inputs), kind(first), tuple(first.shape))
-    )
-    return result
-
-
-def _judge(step: Operation, args: Any, kwargs: Any) -> Any:
+def _judge(op: Operation, args: Any, kwargs: Any) -> Any:
     """Apply the operation's law; without one, only what no gain or offset reaches is known."""
-    known = find_law(step.operation, args, kwargs)
-    if known not in (movement.move, linear.built_in):
-        step.blamed += [(debt, True) for debt in debts(shadows_in([args, kwargs]))]
+    known = find_law(op.name, args, kwargs)
     if known is not None:
         try:
-            return _held_to_its_outputs(step, known(step, *args, **kwargs))
+            return _held_to_its_outputs(op, known(op, *args, **kwargs))
         except Exception:  # a way of calling the operation that its law does not foresee
-            step.blamed.clear()
-            step.suspected.clear()
+            _LOG.warning(
+                "the law of %s failed, so nothing is claimed about it: please report this.",
+                op.name,
+                exc_info=True,
+            )
+            op.blamed.clear()
+            op.suspected.clear()
     sources = list(shadows_in([args, kwargs]))
-    scales = any(bool(((s.d != 0) & (s.d != ANY)).any()) for s in sources)
-    moves = any(bool(s.moves.any()) for s in sources)
-    matters: dict[Property, bool] = {"scale": scales, "shift": moves}
-    return _unknown(step, [which for which in PROPERTIES if matters[which]])
+    reached = {
+        "scale": any(bool(s.scales.any()) for s in sources),
+        "shift": any(bool(s.moves.any()) for s in sources),
+    }
+    return _unknown(op, [which for which in PROPERTIES if reached[which]])
 
 
-def _held_to_its_outputs(step: Operation, result: Any) -> Any:
+def _held_to_its_outputs(op: Operation, result: Any) -> Any:
     """Bring what a law says to the shapes and the number format that come out of the operation."""
     single = isinstance(result, Shadow)
     outputs = [result] if single else list(result)
-    for index, (shadow, shape) in enumerate(zip(outputs, step.shapes, strict=False)):
+    for index, (shadow, shape) in enumerate(zip(outputs, op.shapes, strict=False)):
         if tuple(shadow.shape) != tuple(shape):
             outputs[index] = planes_like(shadow, shape)
-    if not step.dtype.is_floating_point:
-        outputs[0] = movement.whole_numbers(step, outputs[0])
+    if not op.dtype.is_floating_point and not op.dtype.is_complex:
+        outputs[0] = whole_numbers(op, outputs[0])
     return outputs[0] if single else outputs
 
 
-def _unknown(step: Operation, lost: Sequence[Property]) -> Any:
+def _unknown(op: Operation, lost: Sequence[Property]) -> Any:
     """Report that an operation may break these properties, and what is left of its outputs."""
     for which in lost:
-        step.blame(
+        op.blame(
             which,
-            f"nothing is known about {step.operation} called in this way.",
-            "a supported operation in its place, or normeq.normalized around the network",
+            f"nothing is known about {op.name} called in this way.",
+            "a supported operation in its place, normeq.certification.register_law, "
+            "or normeq.normalized around the network",
             unknown=True,
         )
     # What follows is judged as if nothing came out of it that could break a law.
     degree = ANY if "scale" in lost else 0.0
-    outputs = [step.output(degree, 0.0, index) for index in range(len(step.shapes))]
+    outputs = [op.output(degree, 0.0, index) for index in range(len(op.shapes))]
     return outputs if len(outputs) > 1 else outputs[0]
 
 
-def _remember(step: Operation, sources: Sequence[Shadow], result: Any) -> Any:
-    """Give the outputs the histories of the inputs and what happened in this step."""
-    histories: dict[Property, History] = {}
-    for which in PROPERTIES:
-        past = History()
-        for source in sources:
-            past |= source.history(which)
-        new = {culprit for culprit, _ in step.blamed if culprit.property == which}
-        if any(shared for culprit, shared in step.blamed if culprit.property == which):
-            new |= past.suspects
-        suspects = past.suspects | {s for s in step.suspected if s.property == which}
-        histories[which] = History(past.blame | new, suspects - new)
-    single = isinstance(result, Shadow)
-    finished = [_settle(shadow, histories) for shadow in ([result] if single else result)]
-    return finished[0] if single else finished
+def _history(op: Operation, sources: Sequence[Shadow], which: Property) -> History:
+    """Join the histories of an operation's inputs, and add what happened in it."""
+    past = History()
+    for source in sources:
+        past |= source.history(which)
+    blamed = [(culprit, shared) for culprit, shared in op.blamed if culprit.property == which]
+    guilty = {culprit for culprit, _ in blamed}
+    if any(shared for _, shared in blamed):
+        guilty |= past.suspects
+    suspects = past.suspects | {s for s in op.suspected if s.property == which}
+    return History(past.blame | guilty, suspects - guilty)
 
 
-def _settle(shadow: Shadow, histories: dict[Property, History]) -> Shadow:
-    """Take coefficients that are off by rounding for exact, and clear suspects if all is well.
+def _fingerprint(name: str, *values: Any) -> int:
+    """Return a number that tells an operation and its arguments from all others."""
+    text = [name]
+    for value in tree_leaves(values):
+        if isinstance(value, Shadow | Tensor):
+            plane = value.v if isinstance(value, Shadow) else value
+            plane = torch.view_as_real(plane) if plane.is_complex() else plane
+            flat = plane.double().flatten()
+            weights = torch.arange(1.0, flat.numel() + 1, dtype=torch.float64).sin()
+            text.append(f"{tuple(plane.shape)} {float(flat @ weights)!r}")
+        else:
+            text.append(repr(value))
+    return zlib.crc32(" ".join(text).encode())
 
-    Rounding is judged where it arises, so that it does not add up to a licence for the next.
-    """
-    scale, shift = histories["scale"], histories["shift"]
-    if bool(((shadow.d == 1) | (shadow.d == ANY)).all()):
-        scale = History(scale.blame)
-    follows, still = near(shadow.c, 1.0, shadow.slack), ~shadow.moves
-    if bool((follows | still).all()):
-        shift = History(shift.blame)
-    c = torch.where(follows, 1.0, torch.where(still, 0.0, shadow.c))
-    slack = torch.where(follows | still, 0.0, shadow.slack)
-    return replace(shadow, c=c, slack=slack, scale=scale, shift=shift)
 
-
-def _constant(target: Any, args: Any, kwargs: dict[str, Any]) -> Any:
-    """Compute what does not depend on the image."""
+def _compute(target: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    """Compute what does not depend on the image, in double precision."""
     kwargs = dict(kwargs)
-    if "dtype" in kwargs and kwargs["dtype"] is not None and kwargs["dtype"].is_floating_point:
+    dtype = kwargs.get("dtype")
+    if dtype is not None and dtype.is_floating_point:
         kwargs["dtype"] = torch.float64
     if "device" in kwargs:
         kwargs["device"] = torch.device("cpu")
     result = target(*args, **kwargs)
     if isinstance(result, Tensor):
-        return _known(result)
+        return _in_double(result)
     if isinstance(result, list | tuple):
-        return [_known(part) if isinstance(part, Tensor) else part for part in result]
+        return [_in_double(part) if isinstance(part, Tensor) else part for part in result]
     return result
 
 
-def _meta(node: torch.fx.Node) -> tuple[list[tuple[int, ...]], torch.dtype]:
-    """Return the shapes of a node's outputs and the number format of the first."""
+def _in_double(tensor: Tensor) -> Tensor:
+    """Return a constant in double precision, in which kernel sums are exact."""
+    tensor = tensor.detach().cpu()
+    return tensor.double() if tensor.is_floating_point() else tensor
+
+
+def _without_values(node: fx.Node, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Replace a tensor of which only the shape matters by an empty one."""
+    options = {"dtype": _format(node), "device": torch.device("cpu")}
+    return (torch.empty(args[0].shape), *args[1:]), kwargs | options
+
+
+def _tensors(node: fx.Node) -> list[Tensor]:
     value = node.meta.get("val")
     parts = list(value) if isinstance(value, list | tuple) else [value]
-    tensors = [part for part in parts if isinstance(part, Tensor)]
-    if not tensors:  # a number taken out of a tensor
-        return [()], torch.float64
-    return [tuple(part.shape) for part in tensors], tensors[0].dtype
+    return [part for part in parts if isinstance(part, Tensor)]
 
 
-def _name(target: Any) -> str:
+def _shapes(node: fx.Node) -> list[tuple[int, ...]]:
+    """Return the shapes of a node's outputs; a number taken out of a tensor has none."""
+    return [tuple(part.shape) for part in _tensors(node)] or [()]
+
+
+def _format(node: fx.Node) -> torch.dtype:
+    """Return the number format of a node's first output."""
+    return next((part.dtype for part in _tensors(node)), torch.float64)
+
+
+def _operation_name(target: Any) -> str:
     packet = getattr(target, "overloadpacket", None)
     name: str = getattr(packet or target, "__name__", str(target))
     namespace = getattr(target, "namespace", "aten")
-    if namespace not in ("aten", "prims"):  # somebody else's, whatever it is called
+    if namespace not in ("aten", "prims"):  # someone else's operation, whatever it is called
         return f"{namespace}::{name}"
     return next((plain for plain in ("batch_norm", "dropout") if plain in name), name)
 
 
-def _path(node: torch.fx.Node) -> str:
+def _module_path(node: fx.Node) -> str:
     """Return the innermost module that an operation belongs to."""
     stack = node.meta.get("nn_module_stack") or {}
     paths = [path for path, _ in stack.values()]
     return paths[-1] if paths else ""
 
 
-def culprits_of(outputs: Iterable[Shadow], which: Property) -> list[Culprit]:
-    """List what reached the outputs, in the network's order."""
-    found: set[Culprit] = set()
-    for output in outputs:
-        found |= output.history(which).blame
-        found |= {culprit for culprit in debts([output]) if culprit.property == which}
-    return sorted(found, key=lambda culprit: (culprit.order, culprit.reason))
+def _source_line(node: fx.Node) -> str:
+    """Return the innermost line of the network's own source that calls an operation."""
+    places = re.findall(r'File "([^"]+)", line (\d+)', node.meta.get("stack_trace") or "")
+    own = [place for place in places if "/torch/" not in place[0].replace("\\", "/")]
+    if not own:
+        return ""
+    file, line = own[-1]
+    return f"{file.replace(chr(92), '/').rsplit('/', 1)[-1]}:{line}"

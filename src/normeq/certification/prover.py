@@ -13,9 +13,8 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from normeq.certification.certificate import Certificate, Status
 from normeq.certification.measurement import TOLERATED, measure, otherwise
-from normeq.certification.operation import span
-from normeq.certification.propagation import PROPERTIES, Propagation, culprits_of, run
-from normeq.certification.shadow import ANY, Culprit, Shadow, near, uniform
+from normeq.certification.propagation import Propagation, propagate
+from normeq.certification.shadow import ANY, PROPERTIES, Culprit, Shadow, near, span, uniform
 from normeq.certification.tracing import Untraceable, trace
 from normeq.errors import UsageError
 from normeq.nn.inputs import image_channels
@@ -65,7 +64,7 @@ def certify(module: nn.Module, example: Example | None = None) -> Certificate:
     outcome = _run(program, args)
     culprits, statuses = [], {}
     for which in PROPERTIES:
-        blamed = culprits_of(outcome.outputs, which)
+        blamed = outcome.culprits(which)
         wrong = _wrong_at_the_end(outcome.outputs, which)
         found = blamed + [c for c in wrong if not blamed or c.operation != "output"]
         certain = [culprit for culprit in found if not culprit.unknown]
@@ -93,7 +92,7 @@ def send(module: nn.Module, args: Sequence[Any]) -> Propagation | None:
 
 
 def _run(program: torch.export.ExportedProgram, args: Sequence[Any]) -> Propagation:
-    return run(program, _shadows(args), torch.finfo(args[0].dtype).eps)
+    return propagate(program, _shadows(args), torch.finfo(args[0].dtype).eps)
 
 
 def arguments(module: nn.Module, example: Example | None) -> list[Any]:
@@ -162,9 +161,9 @@ def _shadows(args: Iterable[Any]) -> Iterable[Shadow | None]:
         if not isinstance(part, Tensor):
             yield None
         elif part.is_floating_point():
-            yield uniform(part.shape, 1.0, 0.0 if index else 1.0)
+            yield uniform(part.shape, 1.0, 0.0 if index else 1.0, seed=index)
         else:
-            yield uniform(part.shape, 0.0, 0.0)
+            yield uniform(part.shape, 0.0, 0.0, seed=index)
 
 
 def _wrong_at_the_end(outputs: Sequence[Shadow], which: str) -> list[Culprit]:

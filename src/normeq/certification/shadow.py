@@ -1,21 +1,29 @@
 """What is known of a tensor inside a network: how it answers to gain and offset of the input.
 
 When the input becomes ``λ·x + μ``, an element ``t`` of any tensor inside the network becomes
-``λ^d·t + c·μ``: `d` is its scale degree and `c` its shift coefficient. A `Shadow` holds both for
-every element, so that the network's own operations, run on shadows, carry them along exactly.
+``λ^d·(t + c·μ/λ)``: `d` is its scale degree and `c` its shift coefficient, a number or, after a
+multiplication by what the image determines, something that no offset changes. A `Shadow` holds
+both for every element, so that the network's own operations, run on shadows, carry them along.
+
+Coefficients that depend on the image are told from their values at one random point: every
+element has a formal value, random where a nonlinear operation made it, and computed by the
+operations in between. So ``Σ w·x / Σ w`` has the coefficient one at that point, and as the point
+is random, everywhere.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+import zlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
 Property = Literal["scale", "shift"]
+PROPERTIES: tuple[Property, ...] = ("scale", "shift")
 
 #: The degree of zeros and infinities, which no gain changes: it agrees with every other degree.
 ANY = math.inf
@@ -25,6 +33,9 @@ SAFETY = 16.0
 
 #: No deviation beyond this counts as rounding, however deep the network.
 LARGEST_ROUNDING = 1e-3
+
+#: Stands for infinity among formal values, where infinity itself would give 0·∞.
+_HUGE = 1e150
 
 
 @dataclass(frozen=True)
@@ -45,6 +56,8 @@ class Culprit:
         What would fix it.
     unknown
         Whether the operation is beyond the certificate's knowledge, rather than known to break.
+    line
+        Where it is called in the network's source, as ``file.py:12``, if that is known.
     """
 
     path: str
@@ -54,6 +67,7 @@ class Culprit:
     fix: str
     unknown: bool = False
     order: int = field(default=0, compare=False)
+    line: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)
@@ -72,49 +86,27 @@ class History:
 
 
 @dataclass(frozen=True)
-class Weights:
-    """Marks elements that belong to groups of `size`, each summing to one (softmax).
-
-    `debt` marks weights that have been multiplied by features that follow the offset: lawful
-    once they are summed over whole groups, and else the culprit's fault.
-    """
-
-    group: Tensor
-    member: Tensor
-    size: int
-    debt: Culprit | None = None
-
-    def complete_along(self, axis: int) -> bool:
-        """Whether every line along `axis` is one whole group."""
-        if self.group.shape[axis] != self.size:
-            return False
-        one_group = self.group.amin(axis) == self.group.amax(axis)
-        distinct = self.member.sort(axis).values.diff(dim=axis) > 0
-        return bool(one_group.all() and distinct.all())
-
-
-@dataclass(frozen=True)
 class Shadow:
-    """Scale degree, shift coefficient and rounding of every element of a tensor.
+    """Scale degree, shift coefficient, formal value and rounding of every element of a tensor.
 
     Attributes
     ----------
     d
         Scale degrees; `ANY` for zeros.
     c
-        Shift coefficients.
+        Shift coefficients at the random point.
+    v
+        Formal values at the random point; the values themselves for constants.
     slack
         Estimated rounding of `c` in the operation that made it.
-    weights
-        Which elements sum to one, where that is known.
     scale, shift
         What happened to each property on the way.
     """
 
     d: Tensor
     c: Tensor
+    v: Tensor
     slack: Tensor
-    weights: Weights | None = None
     scale: History = History()
     shift: History = History()
 
@@ -128,34 +120,66 @@ class Shadow:
         return self.scale if which == "scale" else self.shift
 
     def map(self, function: Callable[[Tensor], Tensor]) -> Shadow:
-        """Apply a function to degrees, coefficients and rounding alike."""
-        return Shadow(function(self.d), function(self.c), function(self.slack))
+        """Apply a function to degrees, coefficients, values and rounding alike."""
+        return Shadow(function(self.d), function(self.c), function(self.v), function(self.slack))
 
-    def with_c(self, c: Tensor) -> Shadow:
-        """Return a copy that has other shift coefficients."""
-        return replace(self, c=c)
+    def still(self) -> Shadow:
+        """Return the shadow of the same values, without their offset."""
+        return replace(self, c=torch.zeros_like(self.c))
+
+    def with_values(self, v: Tensor) -> Shadow:
+        """Return a copy that has other formal values."""
+        return replace(self, v=v)
 
     @property
     def moves(self) -> Tensor:
         """Where the element moves with the offset at all."""
         return ~near(self.c, 0.0, self.slack)
 
+    @property
+    def scales(self) -> Tensor:
+        """Where the element changes with the gain at all."""
+        return (self.d != 0) & (self.d != ANY)
 
-def uniform(shape: Sequence[int], d: float, c: float) -> Shadow:
-    """Return the shadow of a tensor whose elements all share one law."""
+
+def uniform(shape: Sequence[int], d: float, c: float, seed: int = 0) -> Shadow:
+    """Return the shadow of a tensor whose elements all share one law, with random values."""
 
     def plane(value: float) -> Tensor:
         return torch.full(tuple(shape), value, dtype=torch.float64)
 
-    return Shadow(plane(d), plane(c), plane(0.0))
+    return Shadow(plane(d), plane(c), random_values(shape, seed), plane(0.0))
 
 
 def lift(value: Tensor | float) -> Shadow:
     """Return the shadow of a constant: degree 0, and any degree where it is zero or infinite."""
-    tensor = torch.as_tensor(value, dtype=torch.float64)
-    timeless = (tensor == 0) | tensor.isinf()
-    d = torch.where(timeless, ANY, 0.0).to(torch.float64)
-    return Shadow(d, torch.zeros_like(tensor), torch.zeros_like(tensor))
+    tensor = torch.as_tensor(value)
+    tensor = tensor if tensor.is_complex() else tensor.double()
+    scale_free = (tensor == 0) | tensor.isinf()
+    d = torch.where(scale_free, ANY, 0.0).double()
+    if not tensor.is_complex():
+        tensor = tensor.nan_to_num(nan=1.0, posinf=_HUGE, neginf=-_HUGE)
+    return Shadow(d, torch.zeros_like(tensor), tensor, torch.zeros_like(d))
+
+
+def random_values(shape: Sequence[int], seed: int) -> Tensor:
+    """Draw formal values between 0.5 and 1.5."""
+    generator = torch.Generator().manual_seed(seed)
+    return 0.5 + torch.rand(tuple(shape), generator=generator, dtype=torch.float64)
+
+
+def scrambled(name: str, *values: Any) -> Tensor:
+    """Return values between 0.5 and 1.5 for an unknown function of others, element by element.
+
+    Equal arguments give equal values, as they do for the function; nothing else is kept of it.
+    """
+    mixed = torch.zeros((), dtype=torch.float64)
+    for number, value in enumerate((zlib.crc32(name.encode()) / 2**32, *values)):
+        plane = torch.as_tensor(value)
+        plane = plane.real + 1.7 * plane.imag if plane.is_complex() else plane
+        weight = 1.0 + 0.618033988749895 * number
+        mixed = (mixed + weight * plane.double()).mul(12.9898).sin()
+    return 0.5 + (mixed * 43758.5453123).frac().abs()
 
 
 def tolerance(slack: Tensor) -> Tensor:
@@ -177,17 +201,16 @@ def clean(shadow: Shadow) -> bool:
 def kind(shadow: Shadow) -> str:
     """Name what a tensor is: E, H, I, a degree and coefficient, or a mixture."""
     if shadow.scale.blame or shadow.shift.blame:
-        lost = [which for which in ("scale", "shift") if shadow.history(which).blame]
+        lost = [which for which in PROPERTIES if shadow.history(which).blame]
         return "no " + " or ".join(lost)
     names = {"H" if d == 1 else "I" for d in _values(shadow.d[~shadow.moves]) if d in (0, 1)}
     follows = near(shadow.c, 1.0, shadow.slack)
     names |= {"E"} if bool((follows & (shadow.d == 1)).any()) else set()
     usual = ~shadow.moves & ((shadow.d == 0) | (shadow.d == 1) | (shadow.d == ANY))
     if not bool((usual | (follows & (shadow.d == 1))).all()):
-        degrees, lowest, highest = _values(shadow.d), shadow.c.min(), shadow.c.max()
+        degrees = _values(shadow.d)
         degree = f"{degrees[0]:g}" if len(degrees) == 1 else "mixed"
-        span = f"{lowest:.2g}" if highest - lowest < 1e-6 else f"{lowest:.2g}..{highest:.2g}"
-        return f"d={degree} c={span}"
+        return f"d={degree} c={span(shadow.c)}"
     return "+".join(sorted(names)) or "0"
 
 
@@ -197,6 +220,10 @@ def _values(degrees: Tensor) -> list[float]:
     return found
 
 
-def debts(shadows: Iterable[Shadow]) -> list[Culprit]:
-    """List whom to blame if these are not sums of weighted features."""
-    return [s.weights.debt for s in shadows if s.weights and s.weights.debt]
+def span(values: Tensor) -> str:
+    """Write the range of some numbers, precisely enough to tell them from one."""
+    values = values.abs() if values.is_complex() else values
+    low, high = float(values.min()), float(values.max())
+    digits = 7 if abs(low - 1) < 1e-3 and abs(high - 1) < 1e-3 else 3
+    low_text, high_text = f"{low:.{digits}g}", f"{high:.{digits}g}"
+    return low_text if low_text == high_text else f"{low_text} to {high_text}"

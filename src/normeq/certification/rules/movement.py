@@ -12,7 +12,7 @@ from torch import Tensor
 
 from normeq.certification.operation import Operation, law, shadows_in
 from normeq.certification.rules.demands import alike, ignore_gain, ignore_offset
-from normeq.certification.shadow import ANY, Shadow, debts, lift, near
+from normeq.certification.shadow import ANY, Shadow, lift, near, scrambled
 
 FLOATING = "stay in floating point"
 COPY_PADDING = "padding that copies values (padding_mode='reflect', 'replicate' or 'circular')"
@@ -31,23 +31,13 @@ _JOINS = {"cat", "concat", "stack", "hstack", "vstack", "slice_scatter", "select
     "replication_pad1d", "replication_pad2d", "replication_pad3d", "cat", "concat", "stack",
     "slice_scatter", "select_scatter", "hstack", "vstack", "unsafe_split", "view_copy", "ravel",
     "atleast_2d", "atleast_3d", "item", "_local_scalar_dense", many=True)  # fmt: skip
-def move(step: Operation, *args: Any, **kwargs: Any) -> Any:
+def move(op: Operation, *args: Any, **kwargs: Any) -> Any:
     """Values keep their law wherever they go."""
-    if step.operation in ("item", "_local_scalar_dense"):
+    if op.name in ("item", "_local_scalar_dense"):
         return args[0].map(lambda plane: plane.reshape(()))
-    if step.operation in _JOINS:
+    if op.name in _JOINS:
         args = tuple(_lift_all(arg) for arg in args)
-    moved = step.run_planes(args, kwargs)
-    marked = {id(shadow.weights): shadow.weights for shadow in shadows_in(args)}
-    weights = marked.popitem()[1] if len(marked) == 1 else None
-    if isinstance(moved, Shadow) and weights is not None:
-        group, member = (
-            step.run(*_marks(args, name), **_marks(kwargs, name)) for name in ("group", "member")
-        )
-        moved = replace(moved, weights=replace(weights, group=group, member=member))
-    elif debts(shadows_in(args)):
-        step.blamed += [(debt, True) for debt in debts(shadows_in(args))]
-    return moved
+    return op.run_planes(args, kwargs)
 
 
 def _lift_all(value: Any) -> Any:
@@ -59,73 +49,64 @@ def _lift_all(value: Any) -> Any:
     return value
 
 
-def _marks(value: Any, name: str) -> Any:
-    """Replace shadows of weights by the marks of their groups."""
-    if isinstance(value, Shadow):
-        assert value.weights is not None
-        return getattr(value.weights, name).contiguous()
-    if isinstance(value, dict):
-        return {key: _marks(item, name) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return type(value)(_marks(item, name) for item in value)
-    return value
-
-
 @law("copy", many=True)
-def copy(step: Operation, into: Any, source: Any, *_: Any) -> Shadow:
+def copy(op: Operation, into: Any, source: Any, *_: Any) -> Shadow:
     """Replace a tensor by what is copied over it."""
     shadow = source if isinstance(source, Shadow) else lift(source)
-    return shadow.map(lambda plane: plane.broadcast_to(step.shapes[0]))
+    return shadow.map(lambda plane: plane.broadcast_to(op.shapes[0]))
 
 
 @law("to", "_to_copy", "type_as", "to_dtype", many=True)
-def cast(step: Operation, x: Any, *args: Any, **kwargs: Any) -> Shadow:
+def cast(op: Operation, x: Any, *args: Any, **kwargs: Any) -> Shadow:
     """Keep the law in another number format; whole numbers are judged as any operation's are."""
     if not isinstance(x, Shadow):
         return lift(x)
-    return replace(x, slack=x.slack.hypot(step.eps * x.c))
+    return replace(x, slack=x.slack.hypot(op.eps * x.c))
 
 
-def whole_numbers(step: Operation, x: Shadow) -> Shadow:
+def whole_numbers(op: Operation, x: Shadow) -> Shadow:
     """Demand that what becomes whole numbers is ratios, which do not change by rounding."""
-    ratios = ignore_gain(step, x, "rounds to whole numbers", FLOATING)
-    return ignore_offset(step, ratios, "rounds to whole numbers", FLOATING)
+    ratios = ignore_gain(op, x, "rounds to whole numbers", FLOATING)
+    out = ignore_offset(op, ratios, "rounds to whole numbers", FLOATING)
+    return out.with_values(scrambled("whole", x.v))
 
 
 @law("index", "gather", "take_along_dim", "take", many=True)
-def pick(step: Operation, x: Any, *indices: Any, **kwargs: Any) -> Any:
+def pick(op: Operation, x: Any, *indices: Any, **kwargs: Any) -> Any:
     """Move values from fixed positions; those found in the image need one law for all values."""
     found_in_image = list(shadows_in([indices, kwargs]))
     if not found_in_image:
-        return move(step, x, *indices, **kwargs)
+        return move(op, x, *indices, **kwargs)
     for index in found_in_image:
-        ignore_offset(step, index, "picks by", "pick by order or by comparison")
+        ignore_offset(op, index, "picks by", "pick by order or by comparison")
     shadow = x if isinstance(x, Shadow) else lift(x)
-    every = alike(step, shadow, range(shadow.c.ndim), "picks, by what it sees, among")
-    return every.map(lambda plane: plane.reshape(()).expand(tuple(step.shapes[0])))
+    every = alike(op, shadow, range(shadow.c.ndim), "picks, by what it sees, among")
+    return op.refreshed(every.map(lambda plane: plane.reshape(()).expand(tuple(op.shapes[0]))))
 
 
 @law("pad", "constant_pad_nd")
-def pad(step: Operation, x: Shadow, pads: Sequence[int], *rest: Any) -> Shadow:
+def pad(op: Operation, x: Shadow, pads: Sequence[int], *rest: Any) -> Shadow:
     """Keep the law by copies, and by fixed values only where the offset does not matter."""
-    mode = rest[0] if step.operation == "pad" and rest else "constant"
+    mode = rest[0] if op.name == "pad" and rest else "constant"
     if mode != "constant":
-        padded: Shadow = step.run_planes((x, pads, *rest), {})
+        padded: Shadow = op.run_planes((x, pads, *rest), {})
         return padded
     value = float(next((r for r in reversed(rest) if isinstance(r, int | float)), 0.0))
-    timeless = value == 0 or math.isinf(value)
-    d = torch.constant_pad_nd(x.d, list(pads), ANY if timeless else 0.0)
-    c, slack = (torch.constant_pad_nd(plane, list(pads)) for plane in (x.c, x.slack))
-    if not timeless and ((x.d != 0) & (x.d != ANY)).any():
-        step.blame("scale", f"it pads with the fixed value {value:g}.", COPY_PADDING)
+    scale_free = value == 0 or math.isinf(value)
+    amounts = list(pads)
+    d = torch.constant_pad_nd(x.d, amounts, ANY if scale_free else 0.0)
+    c, slack = (torch.constant_pad_nd(plane, amounts) for plane in (x.c, x.slack))
+    v = torch.constant_pad_nd(x.v, amounts, float(lift(value).v))
+    if not scale_free and x.scales.any():
+        op.blame("scale", f"it pads with the fixed value {value:g}.", COPY_PADDING)
         d = replicate(x.d, pads)
-    copied, roomy = replicate(x.c, pads), replicate(x.slack, pads)
-    if not near(c, copied, roomy).all():
-        step.blame(
+    copied = x.map(lambda plane: replicate(plane, pads))
+    if not near(c, copied.c, copied.slack).all():
+        op.blame(
             "shift", f"it pads with {value:g}, which stays when the image is offset.", COPY_PADDING
         )
-        return Shadow(replicate(x.d, pads), copied, roomy)
-    return Shadow(d, c, slack)
+        return copied
+    return Shadow(d, c, v, slack)
 
 
 def replicate(plane: Tensor, pads: Sequence[int]) -> Tensor:
@@ -139,10 +120,10 @@ def replicate(plane: Tensor, pads: Sequence[int]) -> Tensor:
 
 @law("im2col")
 def patches(
-    step: Operation, x: Shadow, kernel: Any, dilation: Any, padding: Any, stride: Any
+    op: Operation, x: Shadow, kernel: Any, dilation: Any, padding: Any, stride: Any
 ) -> Shadow:
     """Patches are moved values, but their padding is with zeros."""
     rows, columns = padding
-    padded = pad(step, x, (columns, columns, rows, rows)) if rows or columns else x
-    moved: Shadow = step.run_planes((padded, kernel, dilation, [0, 0], stride), {})
+    padded = pad(op, x, (columns, columns, rows, rows)) if rows or columns else x
+    moved: Shadow = op.run_planes((padded, kernel, dilation, [0, 0], stride), {})
     return moved
