@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 __all__ = [
+    "BusyError",
     "EquivarianceError",
     "FileError",
     "InputError",
@@ -17,16 +18,38 @@ __all__ = [
     "UsageError",
     "WeightsError",
     "calling",
+    "printable",
     "reading",
     "reason",
     "writing",
 ]
 
 
+# What a library raises when it meets something that it did not foresee.
+_UNFORESEEN = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    NameError,
+    RecursionError,
+    TypeError,
+)
+
+
 class NormeqError(Exception):
-    """Base of everything normeq raises on purpose; the command line prints it as one sentence."""
+    r"""Base of everything normeq raises on purpose; the command line prints it as one sentence.
+
+    Its text may quote a file, but it never holds what would control a terminal.
+
+    >>> print(NormeqError("names an array \x1b[2J"))
+    names an array ?[2J
+    """
 
     exit_code = 1
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
 
 class UsageError(NormeqError, ValueError):
@@ -63,6 +86,11 @@ class EquivarianceError(NormeqError, AssertionError):
     """A function that lacks an equivariance property it was asserted to have."""
 
 
+def printable(text: str) -> str:
+    """Return a text with a question mark for each control character, except line ends."""
+    return "".join(c if c.isprintable() or c == "\n" else "?" for c in text)
+
+
 def reason(error: BaseException) -> str:
     """Return the first line of what an exception says, or its name if it says nothing."""
     text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
@@ -76,6 +104,10 @@ def reading(path: Path, format: str) -> Iterator[None]:
         yield
     except NormeqError:
         raise
+    except _UNFORESEEN as error:  # whose text would mean nothing to a reader
+        raise FileError(
+            f"{path}: cannot be read as {format}: it is damaged, or of a kind that is not known."
+        ) from error
     except Exception as error:
         raise FileError(f"{path}: cannot be read as {format} ({reason(error)}).") from error
 

@@ -1,3 +1,8 @@
+import logging
+import subprocess
+import sys
+import threading
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -5,7 +10,8 @@ import pytest
 from helpers.image_samples import copy, inverted, sample
 
 from normeq import images
-from normeq.errors import FileError, InputError
+from normeq.denoising.files import denoise_files
+from normeq.errors import FileError, InputError, UsageError
 from normeq.images import open_image
 
 fits = pytest.importorskip("astropy.io.fits", reason="needs the fits extra")
@@ -72,7 +78,7 @@ def test_cards_that_are_not_of_the_standard_do_no_harm(tmp_path: Path) -> None:
 
 def test_no_image_and_a_negative_unit_are_refused(tmp_path: Path) -> None:
     fits.PrimaryHDU().writeto(tmp_path / "none.fits")
-    with pytest.raises(InputError, match="no plain image"):
+    with pytest.raises(InputError, match="holds no image"):
         open_image(tmp_path / "none.fits")
     unit = fits.PrimaryHDU(sample((8, 9), "int16"))
     unit.header["BSCALE"] = -1.0
@@ -86,3 +92,108 @@ def test_truncation_is_seen_before_any_pixel_is_read(tmp_path: Path) -> None:
     (tmp_path / "in.fits").write_bytes((tmp_path / "in.fits").read_bytes()[:4000])
     with pytest.raises(FileError, match="truncated"):
         open_image(tmp_path / "in.fits")
+
+
+def write_observation(path: Path) -> dict[str, np.ndarray]:
+    """Write a file as space telescopes do: two exposures, each with its errors and flags."""
+    units = [fits.PrimaryHDU()]
+    data = {}
+    for number, shape in ((1, (20, 24)), (2, (2, 18, 16))):
+        for kind, dtype in (("SCI", "float32"), ("ERR", "float32"), ("DQ", "int16")):
+            name = f"{kind}{number}" if kind == "SCI" else kind
+            data[f"{kind}{number}"] = sample(shape, dtype, number)
+            units.append(fits.ImageHDU(data[f"{kind}{number}"], name=name, ver=number))
+    fits.HDUList(units).writeto(path, checksum=True)
+    return data
+
+
+def test_every_image_of_a_file_is_denoised_and_the_rest_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    data = write_observation(tmp_path / "in.fits")
+    with caplog.at_level(logging.INFO):
+        [outcome] = denoise_files(
+            tmp_path / "in.fits", tmp_path / "out.fits", model=lambda plane: plane / 2
+        )
+    assert (outcome.status, outcome.planes) == ("done", 3)
+    assert "denoised are the units SCI1, SCI2" in caplog.text
+    assert "not denoised are the units ERR, DQ, ERR, DQ" in caplog.text
+    with fits.open(tmp_path / "out.fits", checksum=True) as after:
+        for unit, name in enumerate(data, 1):
+            factor = 2 if name.startswith("SCI") else 1
+            np.testing.assert_allclose(after[unit].data, data[name] / factor, rtol=1e-6)
+
+
+@pytest.mark.parametrize("part", ["SCI2", "sci2", "4"])
+def test_units_can_be_named(tmp_path: Path, part: str) -> None:
+    data = write_observation(tmp_path / "in.fits")
+    denoise_files(
+        tmp_path / "in.fits", tmp_path / "out.fits", model=lambda plane: plane / 2, part=part
+    )
+    with fits.open(tmp_path / "out.fits") as after:
+        np.testing.assert_array_equal(after[1].data, data["SCI1"])
+        np.testing.assert_allclose(after[4].data, data["SCI2"] / 2, rtol=1e-6)
+    with pytest.raises(UsageError, match="'SCI3' is not one of its images, which are SCI1, ERR"):
+        open_image(tmp_path / "in.fits", part="SCI3")
+    np.save(tmp_path / "a.npy", sample((8, 8), "uint8"))
+    with pytest.raises(UsageError, match="is one image"):
+        open_image(tmp_path / "a.npy", part="1")
+
+
+@pytest.mark.parametrize(
+    ("keyword", "value", "sentence"),
+    [
+        ("NAXIS", "-1", "cannot be negative"),
+        ("NAXIS", "999999999", "at most 999 axes"),
+        ("NAXIS1", "-9", "cannot be negative"),
+        ("NAXIS1", "4611686018427387904", "truncated|max-pixels"),
+        ("NAXIS", "T", "NAXIS is True"),
+        ("BITPIX", "17", "BITPIX is 17"),
+        ("BITPIX", "'x'", "BITPIX is 'x'"),
+    ],
+)
+def test_hostile_headers_are_refused_at_once(
+    tmp_path: Path, keyword: str, value: str, sentence: str
+) -> None:
+    fits.PrimaryHDU(sample((8, 9), "int16")).writeto(tmp_path / "in.fits")
+    content = (tmp_path / "in.fits").read_bytes()
+    place = content.index(f"{keyword:<8}= ".encode())
+    card = f"{keyword:<8}= {value:>20}".ljust(80).encode()
+    (tmp_path / "in.fits").write_bytes(content[:place] + card + content[place + 80 :])
+    with pytest.raises((FileError, InputError), match=sentence):
+        open_image(tmp_path / "in.fits")
+
+
+def test_a_header_without_an_end_is_refused(tmp_path: Path) -> None:
+    cards = b"SIMPLE  =                    T".ljust(80) + b"COMMENT".ljust(80) * 35
+    (tmp_path / "in.fits").write_bytes(cards + b"COMMENT".ljust(80) * 36 * 5000)
+    with pytest.raises(FileError, match="more than 4096 blocks"):
+        open_image(tmp_path / "in.fits")
+
+
+def test_threads_leave_the_filters_of_warnings_alone(tmp_path: Path) -> None:
+    fits.PrimaryHDU(sample((8, 9), "float32")).writeto(tmp_path / "in.fits")
+    before = list(warnings.filters)
+    changed = []
+
+    def read() -> None:
+        for _ in range(50):
+            images.read(tmp_path / "in.fits")
+            changed.append(list(warnings.filters) != before)
+
+    threads = [threading.Thread(target=read) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not any(changed)
+
+
+def test_plain_files_need_no_library(tmp_path: Path) -> None:
+    fits.PrimaryHDU(sample((8, 9), "float32")).writeto(tmp_path / "in.fits")
+    code = (
+        "import sys; sys.modules['astropy'] = None\n"
+        f"from normeq import images; print(images.read({str(tmp_path / 'in.fits')!r}).shape)"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == "(8, 9)\n"

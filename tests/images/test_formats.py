@@ -64,12 +64,12 @@ def test_a_library_that_is_missing_names_the_extra(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def missing(module: str) -> None:
-        raise ModuleNotFoundError("No module named 'astropy'", name="astropy")
+        raise ModuleNotFoundError("No module named 'reader'", name="reader")
 
-    (tmp_path / "a.fits").touch()
     monkeypatch.setattr(registry, "import_module", missing)
-    with pytest.raises(InputError, match=r"FITS needs the astropy package.*normeq\[fits\]"):
-        open_image(tmp_path / "a.fits")
+    format = Format("XYZ", (".xyz",), "xyz:XyzSource", extra="xyz")
+    with pytest.raises(InputError, match=r"XYZ needs the reader package.*normeq\[xyz\]"):
+        format.open(tmp_path / "a.xyz", None)
 
 
 @pytest.mark.parametrize("name", ["a.tif", "a.png", "a.jpg", "a.npy", "a.zarr", "a.fits"])

@@ -36,6 +36,12 @@ def test_levels_outside_of_the_store_are_refused(tmp_path: Path, level: Any) -> 
     assert (images.read(victim) == 7).all()
 
 
+def test_a_level_that_is_missing_is_a_sentence(tmp_path: Path) -> None:
+    ome_zarr(tmp_path / "in.zarr", "7")
+    with pytest.raises(InputError, match="names an array '7', but does not hold it"):
+        open_image(tmp_path / "in.zarr")
+
+
 @needs_links
 def test_a_level_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
     zarr.create_array(tmp_path / "victim.zarr", data=sample((8, 8), "uint8"), zarr_format=2)

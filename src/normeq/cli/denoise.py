@@ -45,6 +45,9 @@ def denoise(
     axes: Annotated[
         str | None, typer.Option(help="One letter per axis, such as TZYX; Y rows, X columns.")
     ] = None,
+    hdu: Annotated[
+        str | None, typer.Option(help="FITS units to denoise, such as SCI or 1,4; default: all.")
+    ] = None,
     tile: Annotated[int | None, typer.Option(help="Side of the tiles; default: by memory.")] = None,
     device: Annotated[str, typer.Option(help="cpu, cuda, ...; auto takes a GPU if any.")] = "auto",
     nan: Annotated[Nan, typer.Option(help="NaN and infinite pixels: refuse or keep.")] = Nan.RAISE,
@@ -92,6 +95,7 @@ def denoise(
         "overwrite" if overwrite else "skip" if skip_existing else "refuse",
         MAX_PIXELS if max_pixels is None else max_pixels,
         WalkOptions(nan.value, None, tile, value_range),
+        hdu,
     )
     paths = expand(inputs)
     targets = output_paths(paths, output)

@@ -46,6 +46,8 @@ class FileOptions:
         Larger images are refused.
     walk
         How each image is denoised.
+    part
+        Which images of a file that holds several.
     """
 
     sigma: float | None = None
@@ -53,6 +55,7 @@ class FileOptions:
     existing: Existing = "refuse"
     max_pixels: int = MAX_PIXELS
     walk: WalkOptions = field(default_factory=WalkOptions)
+    part: str | None = None
 
 
 @dataclass
@@ -84,6 +87,7 @@ def denoise_files(
     sigma: float | None = None,
     model: str | Callable[..., Any] = "default",
     axes: str | None = None,
+    part: str | None = None,
     tile: int | None = None,
     device: str = "auto",
     compile: bool = False,
@@ -107,6 +111,8 @@ def denoise_files(
         A file for one image, or a folder; ``NAME.denoised.EXT`` beside each image if None.
     sigma, model, axes, tile, device, compile, nan, value_range, progress, cancel
         See `normeq.denoise`.
+    part
+        Which images of a file that holds several, such as ``"SCI"`` or ``"1,4"`` of a FITS file.
     existing
         What to do if an output exists: ``"refuse"``, ``"skip"`` or ``"overwrite"``.
     max_pixels
@@ -128,7 +134,7 @@ def denoise_files(
         default_model(model, sigma), device=device, compile=compile, value_range=value_range
     )
     walk = WalkOptions(nan, None, tile, value_range, cancel)
-    options = FileOptions(sigma, axes, existing, max_pixels, walk)
+    options = FileOptions(sigma, axes, existing, max_pixels, walk, part)
     with progress_report(len(paths), progress) as report:
         return list(outcomes(paths, targets, denoiser, options, report))
 
@@ -198,11 +204,13 @@ def _denoise_file(
     if _is_skipped(target, options):
         outcome.status = "skipped"
         return
-    with open_image(path, options.axes, options.max_pixels) as source:
+    with open_image(path, options.axes, options.max_pixels, options.part) as source:
         outcome.header = header(source)
-        outcome.planes = source.planes
-        noise = given_noise(denoiser, source, options.sigma)
-        walk = Walk(denoiser, source, noise, options.walk)
+        outcome.planes = sum(part.planes for part in source.parts)
+        walks = [
+            Walk(denoiser, part, given_noise(denoiser, part, options.sigma), options.walk)
+            for part in source.parts
+        ]
         with writing(target):
             target.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -211,17 +219,19 @@ def _denoise_file(
                     outcome.status = "skipped"
                     return
                 if source.resumable:
-                    _write_folder(walk, source, target, options, outcome, shares)
+                    _write_folder(walks[0], source, target, options, outcome, shares)
                 else:
                     with replacing(target) as temporary:
-                        source.write(temporary, _watched(walk.bands(), source, shares))
+                        for walk, part in zip(walks, source.parts, strict=True):
+                            part.write(temporary, _watched(walk.bands(), source, shares))
         except BusyError:
             if options.existing != "skip":
                 raise
             outcome.status = "skipped"
             return
-    walk.log_clipped(path)
-    outcome.clipped = walk.clipped
+    for walk in walks:
+        walk.log_clipped(path)
+    outcome.clipped = sum(walk.clipped for walk in walks)
     outcome.status = "done"
 
 
@@ -258,9 +268,10 @@ def _write_folder(
 
 
 def _watched(bands: Iterator[Band], source: ImageFile, shares: _Shares) -> Iterator[Band]:
+    total = sum(part.pixels for part in source.parts)
     for band in bands:
         yield band
-        shares.add(band.pixels.size / source.pixels)
+        shares.add(band.pixels.size / total)
 
 
 def _key(walk: Walk, source: ImageFile, options: FileOptions) -> str:

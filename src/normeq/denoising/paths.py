@@ -94,7 +94,7 @@ def output_paths(inputs: Sequence[Path], output: Path | None) -> list[Path]:
     if twice:
         raise UsageError(f"several images would be written to {twice[0]}: denoise them apart.")
     for path, target in zip(inputs, targets, strict=True):
-        if target.resolve() == path.resolve():
+        if os.path.realpath(target) == os.path.realpath(path):
             raise UsageError(
                 f"{path} would be replaced by its denoised copy: choose another place."
             )

@@ -48,6 +48,7 @@ def open_image(
     path: str | os.PathLike[str],
     axes: str | None = None,
     max_pixels: int = MAX_PIXELS,
+    part: str | None = None,
 ) -> ImageFile:
     """Open an image; only its header is read.
 
@@ -59,18 +60,24 @@ def open_image(
         One letter per axis, in place of what the file says.
     max_pixels
         An image of more is refused.
+    part
+        Which images of a file that holds several: names or numbers of FITS units, separated by
+        commas.
     """
     path = Path(path)
     if not os.path.exists(path):
         raise FileError(f"{path}: there is no such file, or it may not be read.")
+    if not (os.path.isfile(path) or os.path.isdir(path)):
+        raise FileError(f"{path}: is neither a file nor a folder, but a device or a pipe.")
     format = format_of(path)
     if format is None:
         known = " ".join(extension for format in FORMATS for extension in format.extensions)
         raise FileError(f"{path}: the extension is not known; known are {known}.")
     with reading(path, format.name):
-        source = format.open(path, axes)
+        source = format.open(path, axes, part)
     try:
-        _check_size(source, max_pixels)
+        for image in source.parts:
+            _check_size(image, max_pixels)
     except InputError:
         source.close()
         raise

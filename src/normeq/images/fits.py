@@ -1,4 +1,4 @@
-"""FITS: the pixels of the first image are replaced in a copy of the file, all else stays.
+"""FITS: the pixels of its images are replaced in a copy of the file, all else stays.
 
 Stored numbers are denoised as they are: by equivariance that is the same as denoising the
 physical values ``BSCALE * stored + BZERO``, and the header remains true to the bit.
@@ -6,68 +6,61 @@ physical values ``BSCALE * stored + BZERO``, and the header remains true to the 
 
 from __future__ import annotations
 
+import logging
 import shutil
-import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from astropy.io import fits
 
 from normeq._support.atomic import reserve
-from normeq.errors import InputError, reading
+from normeq.errors import InputError, UsageError, reading
 from normeq.images.axes import default_axes
+from normeq.images.fits_header import Unit, Value, read_units, renew_checksums
 from normeq.images.source import Band, ImageFile, IndexedSource, Pixels, checked_dtype
 
+log = logging.getLogger(__name__)
+
 _DTYPES = {8: ">u1", 16: ">i2", 32: ">i4", 64: ">i8", -32: ">f4", -64: ">f8"}
+# Extensions that say how good the pixels of an image are: they are not images with noise.
+_NOT_INTENSITIES = {
+    "BPM", "DQ", "ERR", "ERROR", "FLAG", "FLAGS", "IVAR", "MASK", "STAT", "STD", "STDDEV",
+    "UNCERT", "VAR", "VARIANCE", "WEIGHT", "WGT", "WHT", "WT",
+}  # fmt: skip
 
 
-class FitsSource(IndexedSource, ImageFile):
-    """A FITS file, of which the first image of two or more axes is the image."""
+class FitsImage(IndexedSource, ImageFile):
+    """One image of a FITS file; `parts` are all images of the file that are denoised."""
 
     format = "FITS"
 
-    def __init__(self, path: Path, axes: str | None = None) -> None:
-        with (
-            reading(path, self.format),
-            warnings.catch_warnings(action="ignore"),  # what matters of them is checked below
-            path.open("rb") as file,
-            fits.open(file, lazy_load_hdus=False) as units,
-        ):
-            unit = next((hdu for hdu in units if _is_image(hdu)), None)
-            if unit is None:
-                raise InputError(
-                    f"{path}: holds no plain image of two or more axes (compressed images: "
-                    "funpack them first)."
-                )
-            header = unit.header
-            self._place = int(unit.fileinfo()["datLoc"])
-            self._checksum = "CHECKSUM" in header or "DATASUM" in header
-            self._unit = units.index(unit)
-        self._stored = np.dtype(_DTYPES[header["BITPIX"]])
-        count = header["NAXIS"]
-        shape = tuple(int(header[f"NAXIS{axis}"]) for axis in range(count, 0, -1))
-        gain = float(header.get("BSCALE", 1.0))
-        if gain <= 0:
+    def __init__(self, path: Path, unit: Unit, axes: str | None) -> None:
+        values = unit.values
+        stored = _DTYPES.get(_number(values, "BITPIX", 0))
+        if stored is None:
+            raise ValueError(f"BITPIX is {values['BITPIX']!r}")
+        self._stored = np.dtype(stored)
+        self.unit = unit
+        gain = float(_number(values, "BSCALE", 1.0))
+        if not 0 < gain < np.inf:
             raise InputError(f"{path}: BSCALE is {gain:g}, but a unit must be positive.")
         super().__init__(
             path,
-            shape,
+            unit.shape,
             checked_dtype(self._stored, str(path)),
-            axes or default_axes(shape),
+            axes or default_axes(unit.shape),
             gain=gain,
-            offset=float(header.get("BZERO", 0.0)),
-            blank=header.get("BLANK") if self._stored.kind in "iu" else None,
+            offset=float(_number(values, "BZERO", 0.0)),
+            blank=_number(values, "BLANK", None) if self._stored.kind in "iu" else None,
         )
-        missing = self._place + self.pixels * self._stored.itemsize - path.stat().st_size
+        missing = unit.data + self.pixels * self._stored.itemsize - path.stat().st_size
         if missing > 0:
-            with reading(path, self.format):
-                raise ValueError(f"the file is truncated: {missing} bytes are missing")
+            raise ValueError(f"the file is truncated: {missing} bytes are missing")
 
     def _map(self, path: Path, mode: Any) -> np.memmap[Any, Any]:
         # Mapped anew for each band: a mapping that stays counts every page it has touched.
-        return np.memmap(path, self._stored, mode, offset=self._place, shape=self.shape)
+        return np.memmap(path, self._stored, mode, offset=self.unit.data, shape=self.shape)
 
     def read(self, frame: int, start: int, stop: int) -> Pixels:
         """Return rows of a frame, as stored."""
@@ -76,25 +69,78 @@ class FitsSource(IndexedSource, ImageFile):
             return self.to_plane(np.array(stored, dtype=self.dtype))
 
     def write(self, target: Path, bands: Iterable[Band]) -> None:
-        """Write a copy of the file whose image has new pixels, and renew its checksum if any."""
-        shutil.copyfile(self.path, target)
-        reserve(target)
+        """Replace the pixels of this image in a copy of the file, and renew its checksum if any."""
+        if not target.exists() or target.stat().st_size == 0:
+            shutil.copyfile(self.path, target)
+            reserve(target)
         for band in bands:
             rows = slice(band.start, band.start + len(band.pixels))
             image = self._map(target, "r+")
             image[self.index(band.frame, rows)] = self.from_plane(band.pixels)
-        if self._checksum:
-            with (
-                reading(self.path, self.format),
-                # A card that is not of the standard is no reason to lose the result.
-                warnings.catch_warnings(action="ignore"),
-                fits.open(
-                    target, mode="update", do_not_scale_image_data=True, output_verify="ignore"
-                ) as units,
-            ):
-                units[self._unit].add_checksum()
+        renew_checksums(target, self.unit)
 
 
-def _is_image(unit: Any) -> bool:
-    plain = isinstance(unit, fits.PrimaryHDU | fits.ImageHDU)
-    return plain and not isinstance(unit, fits.CompImageHDU) and unit.header["NAXIS"] >= 2
+class FitsSource(FitsImage):
+    """A FITS file; all of its images are denoised, or those that are named.
+
+    Parameters
+    ----------
+    path, axes
+        The file, and its axes in place of what is usual; they hold for images of as many axes.
+    part
+        Names or numbers of units, separated by commas.
+    """
+
+    def __init__(self, path: Path, axes: str | None = None, part: str | None = None) -> None:
+        with reading(path, self.format):
+            units = read_units(path)
+            chosen = _named(path, units, part) if part else _all_images(path, units)
+            first, *others = (
+                FitsImage(path, unit, axes if axes and len(axes) == len(unit.shape) else None)
+                for unit in chosen
+            )
+            super().__init__(path, first.unit, axes)
+        self._others = others
+
+    @property
+    def parts(self) -> Sequence[ImageFile]:
+        """All images of the file that are denoised."""
+        return (self, *self._others)
+
+
+def _all_images(path: Path, units: list[Unit]) -> list[Unit]:
+    images = [unit for unit in units if unit.is_image]
+    chosen = [unit for unit in images if unit.name.upper() not in _NOT_INTENSITIES]
+    compressed = [unit.name for unit in units if unit.is_compressed_image]
+    if not chosen and compressed:
+        raise InputError(
+            f"{path}: its images are compressed; rename it to .fits.fz, which is read with astropy."
+        )
+    if not chosen:
+        raise InputError(f"{path}: holds no image of two or more axes.")
+    left = [unit.name for unit in images if unit not in chosen] + compressed
+    if left:
+        log.warning("%s: not denoised are the units %s", path, ", ".join(left))
+    if len(chosen) > 1:
+        log.info("%s: denoised are the units %s", path, ", ".join(unit.name for unit in chosen))
+    return chosen
+
+
+def _named(path: Path, units: list[Unit], part: str) -> list[Unit]:
+    """Return the units of these names or numbers."""
+    chosen = []
+    for name in (name.strip() for name in part.split(",")):
+        found = [
+            unit for unit in units if name.upper() == unit.name.upper() or name == str(unit.number)
+        ]
+        if not found or not found[0].is_image:
+            known = ", ".join(unit.name for unit in units if unit.is_image) or "none"
+            raise UsageError(f"{path}: {name!r} is not one of its images, which are {known}.")
+        chosen += found[:1]
+    return chosen
+
+
+def _number(values: Any, keyword: str, default: Any) -> Any:
+    """Return a number of a header; a card that holds something else does not count."""
+    value: Value | None = values.get(keyword, default)
+    return value if type(value) in (int, float) else default

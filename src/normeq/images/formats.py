@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from normeq.errors import InputError
+from normeq.errors import InputError, UsageError
 from normeq.images.source import ImageFile
 
 # Files that make a folder a Zarr, of version 3 or 2.
@@ -37,6 +37,8 @@ class Format:
         The extra of normeq that installs the library it needs.
     is_store
         Whether an image is a folder of files.
+    has_parts
+        Whether a file may hold several images, of which ``part`` names some.
     creates
         Whether its module has a function ``create(path, image)``, which `normeq.images.write` uses.
     """
@@ -47,10 +49,13 @@ class Format:
     result: str | None = None
     extra: str | None = None
     is_store: bool = False
+    has_parts: bool = False
     creates: bool = False
 
-    def open(self, path: Path, axes: str | None) -> ImageFile:
+    def open(self, path: Path, axes: str | None, part: str | None = None) -> ImageFile:
         """Open a file of this format."""
+        if part is not None and not self.has_parts:
+            raise UsageError(f"{path}: is one image, so that {part!r} names nothing in it.")
         module, kind = self.home.split(":")
         try:
             opener = getattr(import_module(f"normeq.images.{module}"), kind)
@@ -61,7 +66,7 @@ class Format:
                 f"{path}: {self.name} needs the {error.name} package: "
                 f"pip install 'normeq[{self.extra}]'."
             ) from error
-        opened: ImageFile = opener(path, axes)
+        opened: ImageFile = opener(path, axes, part) if self.has_parts else opener(path, axes)
         return opened
 
     @property
@@ -83,7 +88,7 @@ FORMATS = (
     Format("JPEG", (".jpg", ".jpeg"), "jpeg:JpegSource", result=".png"),
     Format("NPY", (".npy",), "npy:NpySource", creates=True),
     Format("Zarr", (".zarr", ".ome.zarr"), "zarr_store:ZarrSource", is_store=True),
-    Format("FITS", (".fits", ".fit", ".fts"), "fits:FitsSource", extra="fits"),
+    Format("FITS", (".fits", ".fit", ".fts"), "fits:FitsSource", has_parts=True),
 )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -132,6 +132,11 @@ class ImageFile(ImageSource):
     ) -> None:
         super().__init__(shape, dtype, axes, **about)
         self.path = path
+
+    @property
+    def parts(self) -> Sequence[ImageFile]:
+        """The images of the file, this one first; each writes its pixels to the same target."""
+        return (self,)
 
     @abstractmethod
     def write(self, target: Path, bands: Iterable[Band]) -> None:

@@ -52,7 +52,7 @@ class ZarrSource(IndexedSource, ImageFile):
             found = None
             if isinstance(node, zarr.Group):
                 self._levels, found = multiscales(path, node)
-                levels: list[Any] = [node[level] for level in self._levels]
+                levels: list[Any] = [_level(path, node, level) for level in self._levels]
                 check_pyramid(path, [level.shape for level in levels])
                 node = levels[0]
             self._array: Any = node
@@ -133,3 +133,10 @@ def _check_chunks(path: Path, array: Any) -> None:
             f"{path}: has chunks of {size / 2**30:.1f} GB, more than there is memory for; "
             "store it again in smaller chunks."
         )
+
+
+def _level(path: Path, group: Any, name: str) -> Any:
+    found = group.get(name)
+    if not isinstance(found, zarr.Array):
+        raise InputError(f"{path}: names an array {name!r}, but does not hold it.")
+    return found

@@ -270,3 +270,13 @@ def test_exif_and_gps_survive(tmp_path: Path, dtype: str, options: dict[str, Any
     with Image.open(tmp_path / "out.tif") as picture:  # by a reader that is not the writer
         assert picture.getexif().get_ifd(34853)[1] == "N"
         np.testing.assert_array_equal(picture, inverted(sample((16, 16), dtype)))
+
+
+def test_a_description_that_makes_no_sense_does_not_cost_the_pixels(tmp_path: Path) -> None:
+    image = sample((3, 16, 16), "uint16")
+    tifffile.imwrite(tmp_path / "in.tif", image, imagej=True, metadata={"axes": "ZYX"})
+    data = (tmp_path / "in.tif").read_bytes()
+    (tmp_path / "in.tif").write_bytes(data.replace(b"slices=3", b"slices=x"))
+    copy(tmp_path / "in.tif", tmp_path / "out.tif")
+    with tifffile.TiffFile(tmp_path / "out.tif", is_imagej=False) as after:
+        np.testing.assert_array_equal(after.asarray(), inverted(image))

@@ -17,3 +17,9 @@ def test_a_hundred_thousand_elements_take_one_pass() -> None:
     body = b"<TiffData>" + b'<UUID FileName="a"/></TiffData>'
     xml = b"<Pixels>" + body * 100_000 + b"</Pixels>"
     assert relocated(xml, 2) == b'<Pixels><TiffData IFD="0" PlaneCount="2"/></Pixels>'
+
+
+def test_text_that_is_not_utf8_is_kept() -> None:
+    xml = b"<Pixels Unit='\xb5m'><TiffData/></Pixels>"
+    expected = '<Pixels Unit=\'µm\'><TiffData IFD="0" PlaneCount="2"/></Pixels>'
+    assert relocated(xml, 2).decode() == expected

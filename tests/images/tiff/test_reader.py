@@ -173,3 +173,47 @@ def test_leading_axes_can_be_renamed(tmp_path: Path) -> None:
         assert source.axes == "TYX"
     with pytest.raises(UsageError, match="do not fit"):
         open_image(tmp_path / "in.tif", "YXC")
+
+
+@pytest.mark.parametrize("tag", [256, 257])
+@pytest.mark.parametrize("bigtiff", [False, True])
+def test_sides_of_zero_are_a_sentence(tmp_path: Path, tag: int, bigtiff: bool) -> None:
+    path = tmp_path / "in.tif"
+    tifffile.imwrite(path, sample((16, 16), "uint8"), bigtiff=bigtiff)
+    with tifffile.TiffFile(path, mode="r+") as file:
+        file.pages.first.tags[tag].overwrite(0)
+    with pytest.raises(FileError, match=r"width|height"):
+        open_image(path)
+
+
+def test_a_directory_beyond_the_end_is_a_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "in.tif"
+    tifffile.imwrite(path, sample((2, 16, 16), "uint8"), bigtiff=True, photometric="minisblack")
+    with tifffile.TiffFile(path) as file:
+        place = file.pages[1].offset
+    data = bytearray(path.read_bytes())
+    data[place : place + 8] = b"\xff" * 8
+    path.write_bytes(data)
+    with pytest.raises(FileError, match="one of its directories is cut off"):
+        open_image(path)
+
+
+@pytest.mark.parametrize("value", [(0, 0), (0, 1), (1, 0), (2**32 - 1, 0)])
+def test_a_wrong_resolution_does_not_cost_the_pixels(
+    tmp_path: Path, value: tuple[int, int]
+) -> None:
+    path, image = tmp_path / "in.tif", sample((16, 16), "uint8")
+    tifffile.imwrite(path, image, resolution=(3, 3))
+    with tifffile.TiffFile(path, mode="r+") as file:
+        file.pages.first.tags[282].overwrite(value)
+    copy(path, tmp_path / "out.tif")
+    np.testing.assert_array_equal(tifffile.imread(tmp_path / "out.tif"), inverted(image))
+
+
+def test_a_photometric_without_a_name_is_a_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "in.tif"
+    tifffile.imwrite(path, sample((16, 16), "uint8"))
+    with tifffile.TiffFile(path, mode="r+") as file:
+        file.pages.first.tags[262].overwrite(99)
+    with pytest.raises(InputError, match="stores its pixels as 99"):
+        open_image(path)

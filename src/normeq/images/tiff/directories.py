@@ -6,6 +6,10 @@ import struct
 
 import tifffile
 
+# Tags without which there is no image, and the types that they may have.
+_SIDES = {256: "width", 257: "height"}
+_INTEGERS = {1: "B", 3: "H", 4: "I", 16: "Q"}
+
 
 def check_directories(tif: tifffile.TiffFile) -> None:
     """Follow the chain of pages, and the places of their tags: tifffile ignores broken ones."""
@@ -19,14 +23,27 @@ def check_directories(tif: tifffile.TiffFile) -> None:
             raise ValueError("its chain of pages goes round in a circle")
         seen.add(offset)
         file.seek(offset)
-        tags = file.read(_unpacked(layout.tagnoformat, file) * layout.tagsize)
+        size = _unpacked(layout.tagnoformat, file) * layout.tagsize
+        if size > file.size:
+            raise ValueError("the file is truncated: one of its directories is cut off")
+        tags = file.read(size)
         whole = tags[: len(tags) // layout.tagsize * layout.tagsize]
-        # Each tag: code, type, how many values, and these, or their place if they do not fit.
-        entry = f"{tif.byteorder}HH{'QQ' if tif.is_bigtiff else 'II'}"
-        for _, kind, count, place in struct.iter_unpack(entry, whole):
-            size = count * struct.calcsize(tifffile.TIFF.DATA_FORMATS.get(kind, "0s"))
-            if size > layout.offsetsize and place + size > file.size:
-                raise ValueError("the file is truncated: one of its tags is cut off")
+        for start in range(0, len(whole), layout.tagsize):
+            _check_tag(whole[start : start + layout.tagsize], tif)
+
+
+def _check_tag(entry: bytes, tif: tifffile.TiffFile) -> None:
+    """Check one tag: code, type, how many values, and these, or their place if they do not fit."""
+    code, kind, count, place = struct.unpack(
+        f"{tif.byteorder}HH{'QQ' if tif.is_bigtiff else 'II'}", entry
+    )
+    size = count * struct.calcsize(tifffile.TIFF.DATA_FORMATS.get(kind, "0s"))
+    if size > tif.tiff.offsetsize and place + size > tif.filehandle.size:
+        raise ValueError("the file is truncated: one of its tags is cut off")
+    if code in _SIDES:
+        value = entry[4 + tif.tiff.offsetsize :][: struct.calcsize(_INTEGERS.get(kind, "0s"))]
+        if count != 1 or not any(value):
+            raise ValueError(f"its {_SIDES[code]} is missing, or 0")
 
 
 def _unpacked(format: str, file: tifffile.FileHandle) -> int:

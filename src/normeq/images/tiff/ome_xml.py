@@ -51,7 +51,11 @@ def relocated(ome_xml: bytes, pages: int) -> bytes:
     b'<Pixels><TiffData IFD="0" PlaneCount="3"/></Pixels>'
     """
     text = ome_xml.rstrip(b"\0")
-    places = _elements(text, "TiffData")
+    try:
+        places = _elements(text, "TiffData")
+    except expat.ExpatError:  # not UTF-8, though it should be: as tifffile reads it then
+        text = text.decode("cp1252", errors="replace").encode()
+        places = _elements(text, "TiffData")
     if not places:
         return ome_xml
     parts, end = [], 0

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import tifffile
 
-from normeq.errors import InputError, reading
+from normeq.errors import InputError, printable, reading, reason
 from normeq.images.axes import same_axes
 from normeq.images.source import Band, ImageFile, Pixels, checked_dtype
 from normeq.images.tiff.directories import check_directories
@@ -46,6 +46,7 @@ class TiffSource(ImageFile):
         check_directories(self.tif)
         if self.tif.ome_metadata:
             check_places(path, self.tif.ome_metadata)
+        self._follow_description(path)
         if len(self.tif.series) != 1:
             raise InputError(
                 f"{path}: holds {len(self.tif.series)} images of different kinds; "
@@ -80,13 +81,22 @@ class TiffSource(ImageFile):
         )
         self._check_whole()
 
+    def _follow_description(self, path: Path) -> None:
+        """Take the pages as they are where their description makes no sense."""
+        try:
+            _ = self.tif.series
+        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+            log.warning("%s: its description is not followed (%s)", path, printable(reason(error)))
+            self.tif.close()
+            self.tif = tifffile.TiffFile(path, is_ome=False, is_imagej=False, is_shaped=False)
+
     def _check_meaning(self, path: Path) -> None:
         """Refuse pixels that are not intensities, and later files of an image in several."""
         key = self.key
         if not _is_intensity(key):
+            name = getattr(key.photometric, "name", key.photometric)
             raise InputError(
-                f"{path}: stores its pixels as {key.photometric.name}, not as gray, RGB or CMYK; "
-                "convert it first."
+                f"{path}: stores its pixels as {name}, not as gray, RGB or CMYK; convert it first."
             )
         if self.series.transform is not None:
             raise InputError(
@@ -128,8 +138,9 @@ class TiffSource(ImageFile):
             raise self._codec_is_missing() from error
 
     def _codec_is_missing(self) -> InputError:
+        name = getattr(self.key.compression, "name", self.key.compression)
         return InputError(
-            f"{self.path}: is compressed with {self.key.compression.name}, which needs the "
+            f"{self.path}: is compressed with {name}, which needs the "
             "imagecodecs package: pip install 'normeq[codecs]'."
         )
 

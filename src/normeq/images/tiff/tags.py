@@ -27,13 +27,21 @@ _OFFSET_TYPES = {13, 18}
 
 def resolution(page: Any) -> dict[str, Any]:
     """Return the pixel size of a page as arguments for tifffile."""
-    if _X_RESOLUTION not in page.tags or _Y_RESOLUTION not in page.tags:
+    across, down = (page.tags.get(code) for code in (_X_RESOLUTION, _Y_RESOLUTION))
+    if not (_is_ratio(across) and _is_ratio(down)):
         return {}
     unit = page.tags.get(_RESOLUTION_UNIT)
+    known = unit is not None and unit.value in tuple(tifffile.RESUNIT)
     return {
-        "resolution": (page.tags[_X_RESOLUTION].value, page.tags[_Y_RESOLUTION].value),
-        "resolutionunit": None if unit is None else unit.value,
+        "resolution": (across.value, down.value),
+        "resolutionunit": unit.value if known else None,
     }
+
+
+def _is_ratio(tag: Any) -> bool:
+    """Tell whether a tag is there and holds a fraction."""
+    value = None if tag is None else tag.value
+    return isinstance(value, tuple) and len(value) == 2 and bool(value[1])
 
 
 def copied(source: TiffSource, number: int) -> list[tuple[Any, ...]]:

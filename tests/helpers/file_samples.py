@@ -1,0 +1,83 @@
+"""A small file of every kind that normeq reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tifffile
+import zarr
+from helpers.image_samples import sample
+
+from normeq import images
+
+STACK = sample((3, 20, 24), "uint16")
+PICTURE = sample((20, 24), "uint8")
+
+
+def _fits(path: Path) -> None:
+    from astropy.io import fits
+
+    units = [fits.PrimaryHDU(STACK.astype(np.int16)), fits.ImageHDU(STACK[0].astype(np.float32))]
+    fits.HDUList(units).writeto(path, checksum=True)
+
+
+def _jpeg(path: Path) -> None:
+    from PIL import Image
+
+    exif = Image.Exif()
+    exif[0x010F] = "maker"
+    Image.fromarray(PICTURE).save(path, dpi=(300, 300), exif=exif)
+
+
+def _ome_zarr(path: Path) -> None:
+    group = zarr.create_group(path, zarr_format=2)
+    group.attrs["multiscales"] = [
+        {"axes": ["z", "y", "x"], "datasets": [{"path": "0"}, {"path": "1"}]}
+    ]
+    group.create_array("0", data=STACK, chunks=(1, 20, 24))
+    group.create_array("1", data=STACK[:, ::2, ::2], chunks=(1, 10, 12))
+
+
+def _weights(path: Path) -> None:
+    import normeq
+
+    normeq.save(normeq.create("fdncnn", width=4, depth=3), path, {"data": "none"})
+
+
+def _recipe(path: Path) -> None:
+    from normeq.training import recipe as module
+    from normeq.training import shipped_recipes
+
+    name = next(iter(shipped_recipes()))
+    path.write_bytes((Path(module.__file__).parent / "recipes" / f"{name}.toml").read_bytes())
+
+
+def _tiff(**options: Any) -> Callable[[Path], None]:
+    about = {"axes": "ZYX"} | options.pop("metadata", {})
+    return lambda path: tifffile.imwrite(path, STACK, metadata=about, **options)
+
+
+#: How to write each, by its name.
+SAMPLES: dict[str, Callable[[Path], None]] = {
+    "in.tif": _tiff(photometric="minisblack", resolution=(5.5, 5.5)),
+    "deflate.tif": _tiff(photometric="minisblack", compression="zlib", tile=(16, 16)),
+    "big.btf": _tiff(photometric="minisblack", bigtiff=True, byteorder=">"),
+    "imagej.tif": _tiff(imagej=True, resolution=(3, 3), metadata={"unit": "um", "Info": "7"}),
+    "in.ome.tif": _tiff(metadata={"PhysicalSizeX": 0.2, "Channel": {"Name": ["GFP"]}}),
+    "in.png": lambda path: images.write(path, PICTURE),
+    "in.jpg": _jpeg,
+    "in.npy": lambda path: images.write(path, STACK),
+    "in.zarr": lambda path: zarr.create_array(path, data=STACK, chunks=(1, 20, 24)),
+    "in.ome.zarr": _ome_zarr,
+    "in.fits": _fits,
+    "in.safetensors": _weights,
+    "in.toml": _recipe,
+}
+
+
+def write_sample(path: Path) -> None:
+    """Write the file of this name."""
+    SAMPLES[path.name](path)
