@@ -4,11 +4,20 @@ from normeq.noise.correlation import Correlation, autocorrelation_of_kernel, cor
 from normeq.noise.drawing import KINDS, draw, poisson_gaussian
 from normeq.noise.estimation import estimate_noise, estimate_noise_of, estimate_sigma
 from normeq.noise.model import NoiseModel
+from normeq.noise.stabilisation import (
+    GeneralizedAnscombe,
+    Scaling,
+    Stabilisation,
+    stabilisation_of,
+)
 
 __all__ = [
     "KINDS",
     "Correlation",
+    "GeneralizedAnscombe",
     "NoiseModel",
+    "Scaling",
+    "Stabilisation",
     "autocorrelation_of_kernel",
     "correlation_length",
     "draw",
@@ -16,4 +25,5 @@ __all__ = [
     "estimate_noise_of",
     "estimate_sigma",
     "poisson_gaussian",
+    "stabilisation_of",
 ]

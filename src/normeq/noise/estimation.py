@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,12 +14,10 @@ from normeq.noise.correlation import INDEPENDENT, Correlation
 from normeq.noise.defects import constant, cut_off, smallest_step, without_outliers
 from normeq.noise.model import NoiseModel
 from normeq.noise.regression import Line, fit_line, level_bins
-from normeq.noise.sampling import sampled_regions
+from normeq.noise.sampling import Reader, read_regions, reader_of
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
-#: Reads some rows and columns of one plane.
-Reader = Callable[[int, slice, slice], ArrayLike]
 
 # A block is used if at most this share of its pixels is missing or cut off, or is constant.
 _MOST_MISSING = 0.05
@@ -78,16 +75,7 @@ def estimate_noise(image: ArrayLike, *, signal_dependent: bool | None = None) ->
         Whether the variance may depend on the signal; None lets the image decide: a gain that
         is not significant is 0.
     """
-    # An array that is read when it is indexed stays where it is.
-    array: Any = image if hasattr(image, "shape") else np.asarray(image)
-    shape = tuple(int(length) for length in array.shape)
-
-    def read(frame: int, rows: slice, columns: slice) -> ArrayLike:
-        place = np.unravel_index(frame, shape[:-2]) if shape[:-2] else ()
-        region: ArrayLike = array[(*(int(index) for index in place), rows, columns)]
-        return region
-
-    return estimate_noise_of(read, shape, signal_dependent=signal_dependent)
+    return estimate_noise_of(*reader_of(image), signal_dependent=signal_dependent)
 
 
 def estimate_noise_of(
@@ -104,14 +92,8 @@ def estimate_noise_of(
     signal_dependent
         See `estimate_noise`.
     """
-    if len(shape) < 2 or min(shape) < 1 or min(shape[-2:]) < 3:
-        raise _too_small(shape)
-    frames = int(np.prod(shape[:-2], dtype=np.int64))
-    regions = sampled_regions(frames, *shape[-2:])
-    planes = [_values(read(part.frame, part.rows, part.columns)) for part in regions]
+    planes = read_regions(read, shape)
     finite = np.concatenate([plane[np.isfinite(plane)] for plane in planes])
-    if finite.size == 0:
-        raise InputError("no pixel of the image has a value: they are NaN, infinite or masked.")
     with np.errstate(over="ignore", invalid="ignore"):
         center, scale = float(finite.mean()), float(finite.std())
     if not np.isfinite(scale):
@@ -143,27 +125,12 @@ def estimate_sigma(image: ArrayLike) -> float | Floats:
         Shape ``(..., height, width)``, at least 3 x 3. A single plane gives a number, a stack
         an array of the leading shape, as `normeq.denoise` takes it.
     """
-    values = np.ma.asarray(image) if np.ma.isMaskedArray(image) else np.asarray(image)
-    if values.ndim < 2 or min(values.shape[-2:]) < 3:
-        raise _too_small(values.shape)
-    planes = values.reshape(-1, *values.shape[-2:])
-    levels = np.array([estimate_noise(plane).mean_sigma for plane in planes])
-    return float(levels[0]) if values.ndim == 2 else levels.reshape(values.shape[:-2])
-
-
-def _too_small(shape: tuple[int, ...]) -> InputError:
-    return InputError(
-        f"noise is estimated on planes of at least 3 x 3 pixels, not on shape {shape}."
-    )
-
-
-def _values(pixels: ArrayLike) -> Floats:
-    """Return pixels in double precision, with NaN for those that have no value."""
-    if np.ma.isMaskedArray(pixels):
-        pixels = np.ma.filled(np.ma.asarray(pixels).astype(np.float64), np.nan)
-    values = np.array(pixels, dtype=np.float64)
-    values[~np.isfinite(values)] = np.nan
-    return values
+    values = np.asanyarray(image)
+    if values.ndim <= 2:
+        return estimate_noise(values).mean_sigma
+    leading = values.shape[:-2]
+    levels = [estimate_noise(values[index]).mean_sigma for index in np.ndindex(*leading)]
+    return np.array(levels).reshape(leading)
 
 
 @dataclass(frozen=True)

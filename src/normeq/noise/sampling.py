@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from normeq.errors import InputError
+
+#: Reads some rows and columns of one plane.
+Reader = Callable[[int, slice, slice], ArrayLike]
 
 #: Pixels that an estimate looks at, at most.
 BUDGET = 2**20
@@ -42,6 +52,43 @@ def sampled_regions(frames: int, height: int, width: int) -> list[Region]:
         else _scattered((frames, len(rows), len(columns)), max(1, BUDGET // (tall * wide)))
     )
     return [Region(frame, rows[row], columns[column]) for frame, row, column in places]
+
+
+def reader_of(image: ArrayLike) -> tuple[Reader, tuple[int, ...]]:
+    """Return what reads parts of an image, and its shape.
+
+    An array that is read when it is indexed stays where it is.
+    """
+    array: Any = image if hasattr(image, "shape") else np.asarray(image)
+    shape = tuple(int(length) for length in array.shape)
+
+    def read(frame: int, rows: slice, columns: slice) -> ArrayLike:
+        place = np.unravel_index(frame, shape[:-2]) if shape[:-2] else ()
+        region: ArrayLike = array[(*(int(index) for index in place), rows, columns)]
+        return region
+
+    return read, shape
+
+
+def read_regions(read: Reader, shape: tuple[int, ...]) -> list[NDArray[np.float64]]:
+    """Read the sampled regions in double precision, with NaN for pixels that have no value."""
+    if len(shape) < 2 or min(shape) < 1 or min(shape[-2:]) < 3:
+        raise InputError(
+            f"noise is estimated on planes of at least 3 x 3 pixels, not on shape {shape}."
+        )
+    regions = sampled_regions(int(np.prod(shape[:-2], dtype=np.int64)), *shape[-2:])
+    planes = [_values(read(part.frame, part.rows, part.columns)) for part in regions]
+    if not any(np.isfinite(plane).any() for plane in planes):
+        raise InputError("no pixel of the image has a value: they are NaN, infinite or masked.")
+    return planes
+
+
+def _values(pixels: ArrayLike) -> NDArray[np.float64]:
+    if np.ma.isMaskedArray(pixels):
+        pixels = np.ma.filled(np.ma.asarray(pixels).astype(np.float64), np.nan)
+    values = np.array(pixels, dtype=np.float64)
+    values[~np.isfinite(values)] = np.nan
+    return values
 
 
 def _region_sides(height: int, width: int) -> tuple[int, int]:
