@@ -12,29 +12,21 @@ from torch.nn.utils import parametrize
 
 import normeq
 from normeq import models
-from normeq.errors import NormeqError, UsageError, WeightsError, reason
+from normeq.errors import WeightsError
 from normeq.models.building_blocks import ResidualBlock
 from normeq.training.recipe import NetworkSettings
 
 
 def new_network(recipe: NetworkSettings) -> models.Network | models.Wrapped:
     """Create the network of a recipe, with random weights."""
-    try:
-        return normeq.create(
-            recipe.architecture,
-            variant=recipe.variant,
-            takes_sigma=recipe.takes_sigma,
-            takes_correlation=recipe.takes_correlation,
-            channels=recipe.channels,
-            **recipe.size,
-        )
-    except NormeqError:
-        raise
-    except (TypeError, ValueError, IndexError) as error:
-        raise UsageError(
-            f"the recipe's network.size {recipe.size} is none of a {recipe.architecture} "
-            f"({reason(error)})."
-        ) from error
+    return normeq.create(
+        recipe.architecture,
+        variant=recipe.variant,
+        takes_sigma=recipe.takes_sigma,
+        takes_correlation=recipe.takes_correlation,
+        channels=recipe.channels,
+        **recipe.size,
+    )
 
 
 def initial_network(recipe: NetworkSettings) -> models.Network | models.Wrapped:
