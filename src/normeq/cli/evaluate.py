@@ -23,7 +23,7 @@ def evaluate(
     data: Annotated[Path, typer.Option(help="Folder of clean images.")],
     sigma: Annotated[str, typer.Option(help="Noise levels out of 255, with commas.")] = "15,25,50",
     noise: Annotated[
-        str, typer.Option(help="Family of the noise: gaussian, uniform, laplace or rayleigh.")
+        str, typer.Option(help="Distribution of the noise, such as gaussian or laplace.")
     ] = "gaussian",
     seed: Annotated[int, typer.Option(min=0, help="Another seed gives other noise.")] = 0,
     csv: Annotated[Path | None, typer.Option(help="Write a row for each image here.")] = None,

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from normeq.models import TakesSigma, Variant
 from normeq.models.noise_maps import takes_sigma_of
+from normeq.noise import KINDS
 
 Positive = Annotated[float, Field(gt=0)]
 Count = Annotated[int, Field(ge=1)]
@@ -85,13 +86,21 @@ class Data(_Section):
     patch: Count
     #: "detail" draws crops with more detail more often.
     crops: Literal["uniform", "detail"] = "uniform"
-    noise: Literal["gaussian", "uniform", "laplace", "rayleigh"] = "gaussian"
+    #: Distribution of white noise, one of `normeq.noise.KINDS`.
+    noise: str = "gaussian"
     #: Noise level, or lowest and highest of a uniform draw, on the scale where white is 255.
     sigma: Positive | tuple[Positive, Positive]
     #: White noise of one level, known to a network that takes sigma, without it.
     mixture: Mixture | None = None
     #: For the card of the weights: which images the run is meant for, and their licence.
     source: str = ""
+
+    @field_validator("noise")
+    @classmethod
+    def _known(cls, noise: str) -> str:
+        if noise not in KINDS:
+            raise ValueError(f"choose one of {', '.join(KINDS)}")
+        return noise
 
     @field_validator("sigma")
     @classmethod
