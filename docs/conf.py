@@ -35,8 +35,10 @@ myst_heading_anchors = 3
 suppress_warnings = ["config.cache"]  # the order of the gallery is an object of Python
 
 autodoc_typehints = "signature"
+autodoc_type_aliases = {name: name for name in ("ArrayLike", "DTypeLike", "NDArray")}
 autodoc_preserve_defaults = True
 autosummary_imported_members = True
+autosummary_context = {"top_level": normeq.__all__}
 autosummary_ignore_module_all = False
 numpydoc_show_class_members = False
 
@@ -65,7 +67,7 @@ html_title = "normeq"
 html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {"show_prev_next": False, "header_links_before_dropdown": 6}
-html_sidebars = {"guides": [], "index": [], "commands": []}
+html_sidebars = {"guides": [], "index": [], "commands": [], "architecture": []}
 
 
 def write_commands(_: object) -> None:
