@@ -258,7 +258,7 @@ def test_without_the_extra_the_command_says_what_to_install(photographs, tmp_pat
     result = CliRunner().invoke(app, command(photographs, tmp_path / "run"))
     assert result.exit_code == 2
     assert (
-        "needs the package accelerate; install it with pip install normeq[train]" in result.stderr
+        "needs the package accelerate; install it with pip install 'normeq[train]'" in result.stderr
     )
 
 

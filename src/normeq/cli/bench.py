@@ -20,26 +20,26 @@ def bench(
         typer.Option(
             "-o",
             "--output",
-            help="Folder for speed.csv, speed.png and denoise-time.csv; other networks that "
-            "speed.csv holds stay in it.",
+            help="Folder for speed.csv, speed.png and denoise-time.csv. Networks already in "
+            "speed.csv that are not measured now are kept.",
         ),
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="1x1x64x64 instead of 16x1x128x128: under a minute.")
+        bool, typer.Option("--quick", help="Use 1x1x64x64 instead of 16x1x128x128: under a minute.")
     ] = False,
     compile_: Annotated[
-        bool, typer.Option("--compile", help="Also through torch.compile; needs a C++ compiler.")
+        bool, typer.Option("--compile", help="Also measure torch.compile; needs a C++ compiler.")
     ] = False,
     rounds: Annotated[
         int, typer.Option(min=1, help="Runs of each case, interleaved; fast networks get more.")
     ] = 5,
     model: Annotated[
-        str | None, typer.Option(help="Also time normeq denoise with this model, file to file.")
+        str | None, typer.Option(help="Also time normeq denoise with this model on a file.")
     ] = None,
 ) -> None:
-    """Time every variant, as a ratio to the scale-equivariant one in its fastest layout.
+    """Measure the time of each variant relative to the scale-equivariant one.
 
-    Forward pass, and forward with backward; medians of interleaved runs.
+    Inference and training steps, in the fastest memory layout; medians of interleaved runs.
     """
     from normeq._support.tables import make_folder
     from normeq.bench import NETWORKS, denoise_parts, measure

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 def check(
     model: Annotated[
-        str, typer.Argument(help="A shipped name, a weights file, or package.module:factory.")
+        str, typer.Argument(help="Shipped model, weights file or package.module:factory.")
     ],
     sigma: Annotated[
         float | None,
-        typer.Option(help="Noise level beside images in [0, 1]; for models that take one."),
+        typer.Option(help="Noise level for images in [0, 1], if the model takes one."),
     ] = None,
     prove: Annotated[
         bool,
@@ -28,7 +28,7 @@ def check(
     ] = False,
     draw: Annotated[
         Path | None,
-        typer.Option(help="With --prove: a picture file for the graph, coloured by kind."),
+        typer.Option(help="With --prove: draw the graph, coloured by kind, to this file."),
     ] = None,
 ) -> None:
     """Measure whether f(λy + μ) = λf(y) + μ holds for a model.

@@ -12,10 +12,12 @@ def demo(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write to.")] = Path(
         "demo"
     ),
-    model: Annotated[str, typer.Option(help="As for normeq denoise.")] = "default",
-    sigma: Annotated[float, typer.Option(help="Noise to add, where white is 255.")] = 25.0,
+    model: Annotated[str, typer.Option(help="See normeq denoise.")] = "default",
+    sigma: Annotated[
+        float, typer.Option(help="Standard deviation of the noise, where white is 255.")
+    ] = 25.0,
 ) -> None:
-    """Add noise to a photograph of scikit-image, denoise it, and say what that gained."""
+    """Add noise to a photograph, denoise it, and print PSNR before and after."""
     import numpy as np
 
     from normeq import denoise, images, noise
@@ -38,4 +40,4 @@ def demo(
     write_preview(output / "camera.tif", output / "camera.denoised.tif", preview)
     typer.echo(f"PSNR before {psnr(noisy / 255, clean / 255):.2f} dB")
     typer.echo(f"PSNR after  {psnr(denoised / 255, clean / 255):.2f} dB")
-    typer.echo(f"look at {preview}")
+    typer.echo(f"wrote {preview}")

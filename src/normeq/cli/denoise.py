@@ -32,15 +32,15 @@ def denoise(
     ],
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="File or folder; default: NAME.denoised.EXT beside."),
+        typer.Option("--output", "-o", help="File or folder; default: NAME.denoised.EXT."),
     ] = None,
     sigma: Annotated[
         float | None,
-        typer.Option(help="Noise level in the image's units; without it the model is blind."),
+        typer.Option(help="Noise level in the image's units; default: a blind model."),
     ] = None,
     model: Annotated[
         str,
-        typer.Option(help="Shipped name, weights file, classical method, or module:factory."),
+        typer.Option(help="Shipped model, weights file, classical method or module:factory."),
     ] = "default",
     axes: Annotated[
         str | None, typer.Option(help="One letter per axis, such as TZYX; Y rows, X columns.")
@@ -48,15 +48,17 @@ def denoise(
     hdu: Annotated[
         str | None, typer.Option(help="FITS units to denoise, such as SCI or 1,4; default: all.")
     ] = None,
-    tile: Annotated[int | None, typer.Option(help="Side of the tiles; default: by memory.")] = None,
-    device: Annotated[str, typer.Option(help="cpu, cuda, ...; auto takes a GPU if any.")] = "auto",
+    tile: Annotated[
+        int | None, typer.Option(help="Side of the tiles in pixels; default: what fits in memory.")
+    ] = None,
+    device: Annotated[str, typer.Option(help="cpu, cuda, ...; auto prefers a GPU.")] = "auto",
     nan: Annotated[Nan, typer.Option(help="NaN and infinite pixels: refuse or keep.")] = Nan.RAISE,
     value_range: Annotated[
         tuple[float, float] | None,
         typer.Option(help="Values that are 0 and 1 to a model that is not equivariant."),
     ] = None,
     compile_: Annotated[
-        bool, typer.Option("--compile", help="Through torch.compile: pays for many large images.")
+        bool, typer.Option("--compile", help="Use torch.compile: worth it for many large images.")
     ] = False,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace existing outputs.")
@@ -65,17 +67,17 @@ def denoise(
         bool, typer.Option("--skip-existing", help="Leave existing outputs as they are.")
     ] = False,
     max_pixels: Annotated[
-        int | None, typer.Option(help="Refuse larger images, by their headers.")
+        int | None, typer.Option(help="Refuse images with more pixels than this.")
     ] = None,
     preview: Annotated[
-        bool, typer.Option("--preview", help="Also write a picture: before, after, removed.")
+        bool, typer.Option("--preview", help="Also write a picture: before, after, difference.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print a summary as JSON.")] = False,
 ) -> None:
-    """Denoise images in their own units; dtype, axes, pixel size and header are kept.
+    """Denoise images in their own units, and keep their dtype, axes, pixel size and header.
 
-    Reads TIFF, PNG, JPEG, NPY, Zarr and FITS. Exit codes: 0 all is well, 1 some image failed,
-    2 the call itself cannot work.
+    Reads TIFF, PNG, JPEG, NPY, Zarr and FITS. Exit codes: 0 every image was denoised, 1 some
+    image failed, 2 the command cannot work.
     """
     if overwrite and skip_existing:
         raise UsageError("--overwrite and --skip-existing exclude each other: give one.")

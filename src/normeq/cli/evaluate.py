@@ -17,21 +17,21 @@ def evaluate(
     model: Annotated[
         str,
         typer.Argument(
-            help="A shipped name, a weights file, a classical method, or package.module:factory."
+            help="Shipped model, weights file, classical method or package.module:factory."
         ),
     ],
     data: Annotated[Path, typer.Option(help="Folder of clean images.")],
-    sigma: Annotated[str, typer.Option(help="Noise levels out of 255, with commas.")] = "15,25,50",
+    sigma: Annotated[str, typer.Option(help="Noise levels out of 255.")] = "15,25,50",
     noise: Annotated[
         str, typer.Option(help="Distribution of the noise, such as gaussian or laplace.")
     ] = "gaussian",
-    seed: Annotated[int, typer.Option(min=0, help="Another seed gives other noise.")] = 0,
-    csv: Annotated[Path | None, typer.Option(help="Write a row for each image here.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the noise.")] = 0,
+    csv: Annotated[Path | None, typer.Option(help="Also write the scores to this file.")] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the scores as JSON instead of a table.")
     ] = False,
 ) -> None:
-    """Measure PSNR and SSIM of a denoiser: the same noise for every model with the same seed."""
+    """Measure PSNR and SSIM of a denoiser. Every model gets the same noise for the same seed."""
     import json
 
     from tqdm import tqdm

@@ -1,4 +1,4 @@
-"""``normeq import-weights``: published checkpoints into weights that normeq loads."""
+"""``normeq import-weights``: weights that normeq loads, from published checkpoints."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import typer
 def import_weights(
     file: Annotated[Path, typer.Argument(help="A .pth file that holds a state dict.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="The .safetensors file to write.")],
-    layout: Annotated[str, typer.Option(help="Whose names its tensors have: paper or kair.")],
+    layout: Annotated[str, typer.Option(help="Where the file comes from: paper or kair.")],
     variant: Annotated[
         str | None,
-        typer.Option(help="ordinary, scale-equiv or norm-equiv, where tensors do not tell."),
+        typer.Option(help="ordinary, scale-equiv or norm-equiv, if the tensors do not tell."),
     ] = None,
 ) -> None:
-    """Turn a published checkpoint into weights that normeq loads: the same function.
+    """Convert a published checkpoint to weights that normeq loads.
 
-    Nothing but tensors is ever unpickled.
+    Only tensors are read; a file that would run code is refused.
     """
     from normeq.models import import_weights as build
     from normeq.models import save

@@ -1,4 +1,4 @@
-"""``normeq info``: what is known of a model or an image."""
+"""``normeq info``: what a model or an image is."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 
 
 def info(
-    what: Annotated[str, typer.Argument(metavar="MODEL|IMAGE", help="A model's name, or a file.")],
+    what: Annotated[str, typer.Argument(metavar="MODEL|IMAGE", help="Model name or file.")],
 ) -> None:
     """Show the card of a model, or the header of an image."""
     from normeq.images import format_of

@@ -1,4 +1,4 @@
-"""``normeq reproduce``: the paper's tables and figures, measured anew."""
+"""``normeq reproduce``: the paper's tables and figures, measured again."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def reproduce(
     out: Annotated[Path, typer.Option(help="Folder for the CSV and PNG files.")],
     scale: Annotated[Scale, typer.Option(help="Size of the experiment.")] = Scale.SMALL,
 ) -> None:
-    """Measure a table or figure of the paper anew, print it, and write it as CSV and PNG."""
+    """Measure a table or figure of the paper, print it, and write it as CSV and PNG."""
     from importlib import import_module
 
     every = [result for result in Result if result != Result.ALL]

@@ -9,11 +9,11 @@ import typer
 
 
 def train(
-    recipe: Annotated[str, typer.Argument(help="A shipped recipe's name, or a TOML file.")],
+    recipe: Annotated[str, typer.Argument(help="Shipped recipe or TOML file.")],
     data: Annotated[Path, typer.Option(help="Folder of clean training images.")],
     out: Annotated[Path, typer.Option(help="Run folder: weights, logs and checkpoints.")],
     validation: Annotated[
-        Path | None, typer.Option(help="Folder of clean images on which the best is chosen.")
+        Path | None, typer.Option(help="Folder of clean images to choose the best weights by.")
     ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue from the run folder's newest checkpoint.")
@@ -23,11 +23,11 @@ def train(
         typer.Option("--set", metavar="KEY=VALUE", help="Replace a field of the recipe."),
     ] = None,
     threads: Annotated[
-        int | None, typer.Option(min=1, help="Threads; OMP_NUM_THREADS by default.")
+        int | None, typer.Option(min=1, help="Threads; default: OMP_NUM_THREADS.")
     ] = None,
-    compile_: Annotated[bool, typer.Option("--compile", help="Through torch.compile.")] = False,
+    compile_: Annotated[bool, typer.Option("--compile", help="Use torch.compile.")] = False,
 ) -> None:
-    """Train a network as a recipe says; again with --resume after any interruption.
+    """Train a network by a recipe.
 
     Several processes: accelerate launch --num_processes N -m normeq train ...
     """
@@ -37,7 +37,7 @@ def train(
         from normeq import training
     except ModuleNotFoundError as error:
         raise UsageError(
-            f"training needs the package {error.name}; install it with pip install normeq[train]."
+            f"training needs the package {error.name}; install it with pip install 'normeq[train]'."
         ) from error
     training.train(
         training.load_recipe(recipe, overrides),
