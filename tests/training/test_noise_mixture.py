@@ -149,8 +149,29 @@ def test_colour_images_get_every_kind_of_noise():
     for seed in range(20):
         given = sample(seed, clean, **everything)
         assert given.noisy.shape == given.target.shape == (3, 64, 64)
-        assert given.sigma.shape == (1, 64, 64)
+        assert given.sigma.shape == (3, 64, 64)
+        assert given.correlation.shape == (2, 64, 64)
         assert np.isfinite(given.noisy).all()
+
+
+def correlation_of_channels(noise: np.ndarray) -> np.ndarray:
+    return np.corrcoef(noise.reshape(len(noise), -1))[np.triu_indices(len(noise), 1)]
+
+
+@pytest.mark.parametrize("colored", [0.0, 1.0])
+def test_channels_may_share_noise_and_differ_in_level(colored):
+    clean = np.full((3, 128, 128), 0.5, np.float32)
+    shares = {"mixed_channels": 1.0, "channel_levels": 1.0, "colored": colored}
+    given = [sample(seed, clean, **shares) for seed in range(8)]
+    noises = [each.noisy - each.target for each in given]
+    assert max(np.abs(correlation_of_channels(noise)).max() for noise in noises) > 0.5
+    for each, noise in zip(given, noises, strict=True):
+        told = each.sigma.mean((1, 2))
+        np.testing.assert_allclose(noise.std((1, 2)), told, rtol=0.15)
+        assert np.sqrt((told**2).mean()) == pytest.approx(LEVEL, rel=1e-4)
+    assert max(each.sigma.max() / each.sigma.min() for each in given) > 1.5
+    apart = sample(0, clean).noisy - clean
+    assert np.abs(correlation_of_channels(apart)).max() < 0.05
 
 
 def test_every_array_has_single_precision():

@@ -6,7 +6,7 @@ from accelerate import Accelerator
 from training.photographs import short_recipe
 
 from normeq.errors import UsageError
-from normeq.training.recipe import Optimization
+from normeq.training.recipe import NetworkSettings, Optimization
 from normeq.training.samples import SampleBatch
 from normeq.training.state import State, reconstruction_loss
 
@@ -70,6 +70,17 @@ def test_a_network_is_given_the_maps_that_it_takes(takes_sigma, takes_correlatio
     assert len(given) == 1 + (takes_sigma != "never") + (takes_correlation == "true")
     loss, _ = State(recipe, Accelerator()).update(batch_of())
     assert loss.isfinite()
+
+
+def test_a_network_that_mixes_channels_is_told_one_level_for_all():
+    sigma = torch.tensor([3.0, 4.0, 5.0]).reshape(1, 3, 1, 1).expand(2, 3, 8, 8)
+    image = torch.rand(2, 3, 8, 8)
+    batch = SampleBatch(image, image, sigma, sigma[:, :2], torch.ones(2))
+    settings = {"architecture": "unet", "variant": "norm-equiv-residual", "channels": 3}
+    settings["takes_sigma"] = "optional"
+    for separate, expected in ((True, sigma), (False, torch.full((2, 1, 8, 8), (50 / 3) ** 0.5))):
+        network = NetworkSettings(**settings, separate_channels=separate)
+        torch.testing.assert_close(batch.arguments(network)[1], expected)
 
 
 @pytest.mark.parametrize("optimizer", ["adam", "muon"])

@@ -44,8 +44,11 @@ class BuildingBlocks(ABC):
         """Return a convolution of features that starts with weights scaled by `gain`."""
 
     @abstractmethod
-    def first_conv(self, inputs: int, outputs: int, kernel: int = 3, maps: int = 0) -> nn.Module:
-        """Return the convolution that sees the image and, as trailing channels, noise maps."""
+    def first_conv(self, inputs: int, outputs: int, maps: int = 0, parts: int = 1) -> nn.Module:
+        """Return the convolution that sees the image and, as trailing channels, noise maps.
+
+        The channels of the image fall into equal parts, each with an offset of its own.
+        """
 
     @abstractmethod
     def last_conv(self, inputs: int, outputs: int, kernel: int = 3) -> nn.Module:
@@ -102,8 +105,8 @@ class PlainBlocks(BuildingBlocks):
         conv = nn.Conv2d(inputs, outputs, kernel, padding=kernel // 2, bias=self.bias)
         return _he_init(conv, inputs * kernel**2, gain)
 
-    def first_conv(self, inputs: int, outputs: int, kernel: int = 3, maps: int = 0) -> nn.Module:
-        return self.conv(inputs + maps, outputs, kernel)
+    def first_conv(self, inputs: int, outputs: int, maps: int = 0, parts: int = 1) -> nn.Module:
+        return self.conv(inputs + maps, outputs)
 
     def last_conv(self, inputs: int, outputs: int, kernel: int = 3) -> nn.Module:
         return self.conv(inputs, outputs, kernel, gain=math.sqrt(0.5))
@@ -140,10 +143,8 @@ class DifferenceBlocks(PlainBlocks):
     def __init__(self, sort: bool = False) -> None:
         super().__init__(bias=False, sort=sort)
 
-    def first_conv(self, inputs: int, outputs: int, kernel: int = 3, maps: int = 0) -> nn.Module:
-        return ZeroSumConv2d(
-            inputs + maps, outputs, kernel, padding=kernel // 2, free_channels=maps
-        )
+    def first_conv(self, inputs: int, outputs: int, maps: int = 0, parts: int = 1) -> nn.Module:
+        return ZeroSumConv2d(inputs + maps, outputs, 3, padding=1, free_channels=maps, parts=parts)
 
     def last_conv(self, inputs: int, outputs: int, kernel: int = 3) -> nn.Module:
         # The output is a correction of the image, small beside it.
@@ -158,8 +159,8 @@ class AffineBlocks(BuildingBlocks):
         init_spread_(conv, gain)
         return conv
 
-    def first_conv(self, inputs: int, outputs: int, kernel: int = 3, maps: int = 0) -> nn.Module:
-        return AffineConv2d(inputs + maps, outputs, kernel, padding=kernel // 2, free_channels=maps)
+    def first_conv(self, inputs: int, outputs: int, maps: int = 0, parts: int = 1) -> nn.Module:
+        return AffineConv2d(inputs + maps, outputs, 3, padding=1, free_channels=maps)
 
     def last_conv(self, inputs: int, outputs: int, kernel: int = 3) -> nn.Module:
         return self.conv(inputs, outputs, kernel)
@@ -207,13 +208,13 @@ def blocks_for(variant: Variant, sort: bool = False) -> BuildingBlocks:
 
 
 def conv_stack(
-    build: BuildingBlocks, inputs: int, outputs: int, width: int, depth: int, maps: int
+    build: BuildingBlocks, channels: int, width: int, depth: int, maps: int, parts: int
 ) -> nn.Sequential:
     """Chain `depth` 3x3 convolutions with nonlinearities between them."""
-    layers = [build.first_conv(inputs, width, maps=maps), build.activation()]
+    layers = [build.first_conv(channels, width, maps, parts), build.activation()]
     for _ in range(depth - 2):
         layers += [build.conv(width, width), build.activation()]
-    return nn.Sequential(*layers, build.last_conv(width, outputs))
+    return nn.Sequential(*layers, build.last_conv(width, channels))
 
 
 class ResidualBlock(nn.Module):

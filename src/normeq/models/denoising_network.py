@@ -34,6 +34,10 @@ class DenoisingNetwork(Network):
         Whether a network that takes sigma also takes the correlation of the noise.
     channels
         1 for gray images, 3 for colour.
+    separate_channels
+        Whether each channel has an offset and a noise level of its own: with a vector μ and a
+        map of σ for each channel, ``net(λ·x + μ, λ·σ) = λ·net(x, σ) + μ``. In the residual form
+        alone, where the first kernels then sum to zero over each channel.
     sort
         Whether sort pooling takes the place of ReLU in the variants that have it.
     """
@@ -45,9 +49,14 @@ class DenoisingNetwork(Network):
         takes_sigma: TakesSigma,
         takes_correlation: bool,
         channels: int,
+        separate_channels: bool,
         sort: bool = False,
     ) -> None:
         super().__init__(variant)
+        if separate_channels and variant != "norm-equiv-residual":
+            raise UsageError(
+                f"separate_channels needs the variant 'norm-equiv-residual', not '{variant}'."
+            )
         if takes_sigma not in TAKES_SIGMA:
             raise UsageError(
                 f"takes_sigma is {takes_sigma!r}: use one of {', '.join(TAKES_SIGMA)}."
@@ -60,6 +69,7 @@ class DenoisingNetwork(Network):
         self.takes_sigma = takes_sigma
         self.takes_correlation = takes_correlation
         self.channels = channels
+        self.separate_channels = separate_channels
         self.build = blocks_for(variant, sort)
         self.stride = 1
         self.receptive_field: int | None = None
@@ -70,9 +80,14 @@ class DenoisingNetwork(Network):
         return self.takes_sigma != "always"
 
     @property
+    def offsets(self) -> int:
+        """How many offsets an image may have: one, or one for each channel."""
+        return self.channels if self.separate_channels else 1
+
+    @property
     def maps(self) -> int:
         """How many noise maps the first layer takes beside the image."""
-        return (self.takes_sigma != "never") + 2 * self.takes_correlation
+        return (self.takes_sigma != "never") * self.offsets + 2 * self.takes_correlation
 
     def transform(self, x: Tensor) -> Tensor:
         """Map image and noise maps, sizes multiples of `stride`, to the output."""
@@ -119,11 +134,12 @@ class DenoisingNetwork(Network):
         if self.takes_sigma == "never":
             return None
         level = floored(sigma_map(0.0 if sigma is None else sigma, x))
-        if level.shape[1] != 1:
+        if level.shape[1] > self.offsets:
             raise UsageError(
                 f"this {self.architecture} takes one sigma for all channels, not a map of shape "
                 f"{tuple(level.shape)}."
             )
+        level = level.expand(-1, self.offsets, -1, -1)
         if not self.takes_correlation:
             return level
         return torch.cat((level, correlation_maps(correlation, level)), 1)

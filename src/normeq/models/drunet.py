@@ -14,7 +14,7 @@ class DRUNet(UNet):
 
     Parameters
     ----------
-    variant, takes_sigma, takes_correlation, channels
+    variant, takes_sigma, takes_correlation, channels, separate_channels
         See `DenoisingNetwork`.
     widths
         Channels at each scale, the finest first.
@@ -38,6 +38,7 @@ class DRUNet(UNet):
         takes_sigma: TakesSigma = "never",
         takes_correlation: bool = False,
         channels: int = 1,
+        separate_channels: bool = False,
         widths: Sequence[int] = (64, 128, 256, 512),
         blocks: int = 4,
     ) -> None:
@@ -46,6 +47,7 @@ class DRUNet(UNet):
             takes_sigma=takes_sigma,
             takes_correlation=takes_correlation,
             channels=channels,
+            separate_channels=separate_channels,
             widths=widths,
             blocks=blocks,
             unshuffle=1,

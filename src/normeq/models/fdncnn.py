@@ -16,7 +16,7 @@ class FDnCNN(DenoisingNetwork):
 
     Parameters
     ----------
-    variant, takes_sigma, takes_correlation, channels
+    variant, takes_sigma, takes_correlation, channels, separate_channels
         See `DenoisingNetwork`.
     width
         Channels of the hidden layers.
@@ -43,6 +43,7 @@ class FDnCNN(DenoisingNetwork):
         takes_sigma: TakesSigma = "never",
         takes_correlation: bool = False,
         channels: int = 1,
+        separate_channels: bool = False,
         width: int = 64,
         depth: int = 20,
         residual: bool = False,
@@ -57,9 +58,10 @@ class FDnCNN(DenoisingNetwork):
             takes_sigma=takes_sigma,
             takes_correlation=takes_correlation,
             channels=channels,
+            separate_channels=separate_channels,
         )
         self.residual = residual
-        self.layers = conv_stack(self.build, channels, channels, width, depth, self.maps)
+        self.layers = conv_stack(self.build, channels, width, depth, self.maps, self.offsets)
         self._set_geometry([SpatialStep("kernel", 1)] * depth)
 
     def transform(self, x: Tensor) -> Tensor:

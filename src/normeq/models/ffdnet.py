@@ -16,7 +16,7 @@ class FFDNet(DenoisingNetwork):
 
     Parameters
     ----------
-    variant, takes_sigma, takes_correlation, channels
+    variant, takes_sigma, takes_correlation, channels, separate_channels
         See `DenoisingNetwork`.
     width
         Channels of the hidden layers.
@@ -40,6 +40,7 @@ class FFDNet(DenoisingNetwork):
         takes_sigma: TakesSigma = "never",
         takes_correlation: bool = False,
         channels: int = 1,
+        separate_channels: bool = False,
         width: int = 64,
         depth: int = 15,
     ) -> None:
@@ -48,8 +49,9 @@ class FFDNet(DenoisingNetwork):
             takes_sigma=takes_sigma,
             takes_correlation=takes_correlation,
             channels=channels,
+            separate_channels=separate_channels,
         )
-        self.layers = conv_stack(self.build, 4 * channels, 4 * channels, width, depth, self.maps)
+        self.layers = conv_stack(self.build, 4 * channels, width, depth, self.maps, self.offsets)
         self._set_geometry(
             [SpatialStep("down", 2), *[SpatialStep("kernel", 1)] * depth, SpatialStep("up", 2)]
         )

@@ -19,7 +19,7 @@ class UNet(DenoisingNetwork):
 
     Parameters
     ----------
-    variant, takes_sigma, takes_correlation, channels
+    variant, takes_sigma, takes_correlation, channels, separate_channels
         See `DenoisingNetwork`.
     widths
         Channels at each scale, the finest first.
@@ -48,6 +48,7 @@ class UNet(DenoisingNetwork):
         takes_sigma: TakesSigma = "never",
         takes_correlation: bool = False,
         channels: int = 1,
+        separate_channels: bool = False,
         widths: Sequence[int] = (32, 64, 128),
         blocks: int = 2,
         unshuffle: int = 2,
@@ -58,6 +59,7 @@ class UNet(DenoisingNetwork):
             takes_sigma=takes_sigma,
             takes_correlation=takes_correlation,
             channels=channels,
+            separate_channels=separate_channels,
             sort=sort,
         )
         build = self.build
@@ -69,7 +71,7 @@ class UNet(DenoisingNetwork):
             return [ResidualBlock(build, width, gains) for _ in range(blocks)]
 
         self.unshuffle = unshuffle
-        self.head = build.first_conv(folded, widths[0], maps=self.maps)
+        self.head = build.first_conv(folded, widths[0], self.maps, self.offsets)
         self.down = nn.ModuleList(
             nn.Sequential(*scale(fine), build.downsample(fine, coarse)) for fine, coarse in coarser
         )

@@ -30,6 +30,7 @@ class _CopyPaddedConv2d(nn.Conv2d):
         padding_mode: CopyMode = "reflect",
         free_channels: int = 0,
         method: Method = "project",
+        parts: int = 1,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
@@ -46,7 +47,7 @@ class _CopyPaddedConv2d(nn.Conv2d):
             device=device,
             dtype=dtype,
         )
-        constrain(self, self._total, free_channels=free_channels, method=method)
+        constrain(self, self._total, free_channels=free_channels, method=method, parts=parts)
         init_spread_(self)
 
     def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -89,7 +90,8 @@ class ZeroSumConv2d(_CopyPaddedConv2d):
 
     Every kernel sums to zero, there is no bias, and padding copies existing values. Its output
     no longer shifts with the image, so anything homogeneous may follow: plain bias-free
-    convolutions, zero padding, ReLU. Parameters are those of `AffineConv2d`.
+    convolutions, zero padding, ReLU. Parameters are those of `AffineConv2d`; with ``parts=3``
+    the kernels sum to zero over each colour, which may then have an offset of its own.
 
     Examples
     --------

@@ -35,10 +35,13 @@ class KernelSum(nn.Module):
         The weight's axis of input channels: 1, or 0 for transposed convolutions.
     groups
         Groups of a transposed convolution, whose input channels share one axis.
+    parts
+        Into how many equal parts the constrained input channels fall, each of which sums to
+        `total`: with total 0, each part may be offset by an amount of its own.
 
     Notes
     -----
-    Use `constrain`, which works out the last two for a given layer.
+    Use `constrain`, which works out input axis and groups for a given layer.
     """
 
     def __init__(
@@ -48,6 +51,7 @@ class KernelSum(nn.Module):
         method: Method = "project",
         input_axis: int = 1,
         groups: int = 1,
+        parts: int = 1,
     ) -> None:
         super().__init__()
         self.total = total
@@ -55,6 +59,7 @@ class KernelSum(nn.Module):
         self.method = method
         self.input_axis = input_axis
         self.groups = groups
+        self.parts = parts
 
     def forward(self, weight: Tensor) -> Tensor:
         """Return the constrained weight."""
@@ -69,7 +74,8 @@ class KernelSum(nn.Module):
         kept = weight.shape[self.input_axis] - self.free_channels
         constrained = weight.narrow(self.input_axis, 0, kept)
         if self.input_axis == 1:  # (out, in, *kernel): one kernel for each output channel
-            projected = function(constrained.flatten(1)).view_as(constrained)
+            rows = constrained.flatten(1).unflatten(1, (self.parts, -1))
+            projected = function(rows).reshape(constrained.shape)
         else:  # (in, out, *kernel): one kernel for each output channel and phase
             grouped = constrained.unflatten(0, (self.groups, -1)).movedim(1, -1)
             projected = function(grouped.contiguous()).movedim(-1, 1).flatten(0, 1)
@@ -93,7 +99,8 @@ class KernelSum(nn.Module):
     def extra_repr(self) -> str:
         """Describe the constraint in a printed network."""
         free = f", free_channels={self.free_channels}" if self.free_channels else ""
-        return f"total={self.total:g}, method={self.method!r}{free}"
+        parts = f", parts={self.parts}" if self.parts > 1 else ""
+        return f"total={self.total:g}, method={self.method!r}{free}{parts}"
 
 
 def constrain(
@@ -102,6 +109,7 @@ def constrain(
     *,
     free_channels: int = 0,
     method: Method = "project",
+    parts: int = 1,
 ) -> nn.Module:
     """Make the kernels of a linear layer sum to `total`: ``layer(λ·x + μ) = λ·layer(x) + total·μ``.
 
@@ -113,7 +121,7 @@ def constrain(
     layer
         A `torch.nn.Linear`, a convolution, or a transposed convolution whose stride equals its
         kernel size; without bias and without zero padding.
-    total, free_channels, method
+    total, free_channels, method, parts
         See `KernelSum`.
 
     Examples
@@ -144,11 +152,14 @@ def constrain(
         )
     if free_channels and groups > 1:
         raise UsageError(f"free_channels={free_channels} needs groups=1, not {groups}.")
+    if parts > 1 and (transposed or groups > 1 or (channels - free_channels) % parts):
+        raise UsageError(
+            f"parts={parts} needs a layer without groups, not transposed, and must divide its "
+            f"{channels - free_channels} constrained input channels."
+        )
     if isinstance(layer, _ConvNd):
         _refuse_lossy_geometry(layer)
-    parametrization = KernelSum(
-        total, free_channels, method, input_axis=0 if transposed else 1, groups=groups
-    )
+    parametrization = KernelSum(total, free_channels, method, 0 if transposed else 1, groups, parts)
     parametrize.register_parametrization(layer, "weight", parametrization)
     return layer
 

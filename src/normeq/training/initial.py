@@ -25,6 +25,7 @@ def new_network(recipe: NetworkSettings) -> models.Network | models.Wrapped:
         takes_sigma=recipe.takes_sigma,
         takes_correlation=recipe.takes_correlation,
         channels=recipe.channels,
+        separate_channels=recipe.separate_channels,
         **recipe.size,
     )
 

@@ -24,6 +24,8 @@ _WHITE: Lengths = (0.0, 0.0)
 # Standard deviation of the logarithm of a level that varies, and points a side of its grid.
 _VARIATION = (0.2, 1.0)
 _GRID = (2, 6)
+# Limits of the logarithm of a channel's level, before they are brought to a common mean square.
+_CHANNEL_FACTORS = (-0.7, 0.7)
 # Share of the variance that grows with the signal, and the mean below which there is no signal.
 _SIGNAL_SHARE = (0.3, 1.0)
 _DARK = 0.02
@@ -45,7 +47,7 @@ class NoisyPatch:
     clean, noisy
         The patch without and with noise, of shape ``(C, H, W)``.
     sigma
-        The level of the noise at every pixel, ``(1, H, W)``.
+        The level of the noise at every pixel, ``(C, H, W)``.
     lengths
         Its correlation length along Y and X.
     level
@@ -62,7 +64,8 @@ class NoisyPatch:
         """Return a sample whose network is told a multiple of the level, 0 for not known."""
         sigma = np.float32(share) * self.sigma
         axes = 1 + np.array(lengths or self.lengths, np.float32).reshape(2, 1, 1)
-        return Sample(self.noisy, self.clean, sigma, sigma * axes, self.level)
+        correlation = sigma.mean(0, keepdims=True) * axes
+        return Sample(self.noisy, self.clean, sigma, correlation, self.level)
 
 
 def noisy_sample(
@@ -132,19 +135,35 @@ def _with_noise(
         unit, lengths = colored_noise(clean.shape, _random_widths(mixture.widths, rng), rng)
     else:
         unit, lengths = noise.draw(kind, clean.shape, 1.0, rng), _WHITE
+    if len(clean) > 1 and rng.random() < mixture.mixed_channels:
+        unit = _mixed(unit, rng)
     if grows:
         share = rng.uniform(*_SIGNAL_SHARE)
         variance = _signal_variance(clean, clean, share)
         noisy = clean + np.float32(level) * np.sqrt(variance) * unit
         sigma = _level_from(noisy, clean, level, share, rng)
         return NoisyPatch(clean, noisy, sigma, lengths, level)
-    is_smooth = mixture.signal <= varies < mixture.signal + mixture.smooth
-    sigma = np.float32(level) * _smooth_level(clean, rng) if is_smooth else _flat(clean, level)
+    sigma = _flat(clean, level)
+    if mixture.signal <= varies < mixture.signal + mixture.smooth:
+        sigma = sigma * _smooth_level(clean, rng)
+    if len(clean) > 1 and rng.random() < mixture.channel_levels:
+        factors = np.exp(rng.uniform(*_CHANNEL_FACTORS, (len(clean), 1, 1))).astype(np.float32)
+        sigma = sigma * (factors / np.sqrt(np.mean(factors**2)))
     return NoisyPatch(clean, clean + sigma * unit, sigma, lengths, level)
 
 
 def _flat(clean: Floats, level: float) -> Floats:
-    return np.full((1, *clean.shape[1:]), level, np.float32)
+    return np.full(clean.shape, level, np.float32)
+
+
+def _mixed(unit: Floats, rng: np.random.Generator) -> Floats:
+    """Correlate the noise of channels, by random combinations that keep its variance."""
+    channels = len(unit)
+    share = rng.uniform()
+    matrix = (1 - share) * np.eye(channels) + share * rng.standard_normal((channels, channels))
+    matrix /= np.linalg.norm(matrix, axis=1, keepdims=True)
+    mixed: Floats = np.tensordot(matrix.astype(np.float32), unit, 1)
+    return mixed
 
 
 def _random_widths(limits: tuple[float, float], rng: np.random.Generator) -> tuple[float, float]:
@@ -227,7 +246,7 @@ def _level_from(
     The exact map would give the clean image away.
     """
     width = rng.uniform(*_SIGNAL_BLUR)
-    signal = ndimage.gaussian_filter(noisy.mean(0, keepdims=True), (0, width, width), truncate=3)
+    signal = ndimage.gaussian_filter(noisy, (0, width, width), truncate=3)
     sigma: Floats = np.float32(level) * np.sqrt(_signal_variance(signal, clean, share))
     return sigma
 
@@ -249,8 +268,9 @@ def _with_camera_noise(clean: Floats, level: float, rng: np.random.Generator) ->
     added = noisy - clean
     y, x = (correlation_length(_autocorrelation(added, axis)) for axis in (1, 2))
     # What clipping and coarse steps leave of weak noise may be nothing.
-    measured = max(float(np.sqrt(np.mean(added**2))), 1 / 255 / 4)
-    return NoisyPatch(clean, noisy, _flat(clean, measured), (y, x), measured)
+    levels = np.maximum(np.sqrt(np.mean(added**2, (1, 2), keepdims=True)), 1 / 255 / 4)
+    measured = float(np.sqrt(np.mean(levels**2)))
+    return NoisyPatch(clean, noisy, _flat(clean, 1.0) * levels, (y, x), measured)
 
 
 def _interpolated_noise(shape: tuple[int, ...], rng: np.random.Generator) -> Floats:

@@ -31,6 +31,7 @@ class NetworkSettings(_Section):
     takes_sigma: TakesSigma = "never"
     takes_correlation: bool = False
     channels: Literal[1, 3] = 1
+    separate_channels: bool = False
     size: dict[str, bool | int | tuple[int, ...]] = {}
     #: A shipped name or a weights file to start from instead of random weights.
     init: str | None = None
@@ -59,6 +60,9 @@ class Mixture(_Section):
     #: A level that varies smoothly over the image, or grows with the signal as photon noise.
     smooth: Fraction = 0.0
     signal: Fraction = 0.0
+    #: In colour images: channels whose noise is correlated, or has levels of their own.
+    mixed_channels: Fraction = 0.0
+    channel_levels: Fraction = 0.0
     #: The network is not told the level.
     not_told: Fraction = 0.0
     #: It is told a part of the level, and should remove that part alone.

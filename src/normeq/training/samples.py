@@ -25,7 +25,7 @@ class Sample:
     noisy, target
         What the network gets and what it should return, of shape ``(C, H, W)``.
     sigma
-        The noise level that it is told, ``(1, H, W)``; zero everywhere if it is not told.
+        The noise level that it is told, ``(C, H, W)``; zero everywhere if it is not told.
     correlation
         ``sigma · (1 + correlation length)`` for the axes Y and X, ``(2, H, W)``.
     level
@@ -65,8 +65,10 @@ class SampleBatch:
         """Return what a network is called with: the images, and the maps that it takes."""
         if network.takes_sigma == "never":
             return (self.noisy,)
-        maps = (self.sigma, self.correlation) if network.takes_correlation else (self.sigma,)
-        return (self.noisy, *maps)
+        sigma = self.sigma
+        if not network.separate_channels:  # one level for all of them
+            sigma = sigma.square().mean(1, keepdim=True).sqrt()
+        return (self.noisy, sigma, self.correlation)[: 3 if network.takes_correlation else 2]
 
 
 def _values(record: Any) -> list[Any]:

@@ -65,7 +65,7 @@ def _sample(clean: Floats, condition: Condition, kind: str, rng: np.random.Gener
         unit, lengths = colored_noise(clean.shape, (_WIDTH, _WIDTH), rng)
     else:
         unit = noise.draw(kind, clean.shape, 1.0, rng)
-    sigma: Floats = np.full((1, *clean.shape[1:]), level, np.float32)
+    sigma: Floats = np.full(clean.shape, level, np.float32)
     noisy: Floats = clean + sigma * unit
     return NoisyPatch(clean, noisy, sigma, lengths, level).told(float(condition.told))
 
