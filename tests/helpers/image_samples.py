@@ -23,7 +23,9 @@ def bands_of(
 def copy(path: Path, target: Path, rows: int = 7, axes: str | None = None) -> None:
     """Pass an image through its format, its pixels turned upside down in value."""
     with open_image(path, axes) as source:
-        source.write(target, bands_of(source, rows, inverted))
+        for part in source.parts:
+            part.write(target, bands_of(part, rows, inverted))
+        source.complete(target)
 
 
 def inverted(pixels: Pixels) -> Pixels:

@@ -1,6 +1,7 @@
 import logging
 import subprocess
 import sys
+import tempfile
 import threading
 import warnings
 from pathlib import Path
@@ -12,7 +13,7 @@ from helpers.image_samples import copy, inverted, sample
 from normeq import images
 from normeq.denoising.files import denoise_files
 from normeq.errors import FileError, InputError, UsageError
-from normeq.images import open_image
+from normeq.images import gzipped, open_image
 
 fits = pytest.importorskip("astropy.io.fits", reason="needs the fits extra")
 
@@ -34,6 +35,30 @@ def test_pixels_and_header_survive(tmp_path: Path, dtype: str, shape: tuple[int,
         assert [unit.header for unit in after] == [unit.header for unit in before]
         np.testing.assert_array_equal(after["DQ"].data, image)
         np.testing.assert_array_equal(after[1].data["a"], [1.0, 2.0])
+
+
+def test_compressed_with_gzip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    first, second = sample((13, 17), "int16"), sample((2, 9, 8), "float32")
+    units = fits.HDUList([fits.PrimaryHDU(first), fits.ImageHDU(second)])
+    units.writeto(tmp_path / "in.fits.gz", checksum=True)
+    copy(tmp_path / "in.fits.gz", tmp_path / "out.fits.gz")
+    assert (tmp_path / "out.fits.gz").read_bytes()[:2] == b"\x1f\x8b"
+    with fits.open(tmp_path / "out.fits.gz", checksum=True) as after:
+        np.testing.assert_array_equal(after[0].data, inverted(first))
+        np.testing.assert_array_equal(after[1].data, inverted(second))
+    assert list(temporary.iterdir()) == []
+
+
+def test_what_unpacks_to_more_than_there_is_room_for_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fits.PrimaryHDU(np.zeros((500, 500))).writeto(tmp_path / "in.fits.gz")
+    monkeypatch.setattr(gzipped, "_SHARE", 0.0)
+    with pytest.raises(InputError, match="for which there is no room"):
+        open_image(tmp_path / "in.fits.gz")
 
 
 def test_unsigned_and_scaled_integers_keep_their_units(tmp_path: Path) -> None:

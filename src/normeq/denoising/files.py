@@ -224,6 +224,7 @@ def _denoise_file(
                     with replacing(target) as temporary:
                         for walk, part in zip(walks, source.parts, strict=True):
                             part.write(temporary, _watched(walk.bands(), source, shares))
+                        source.complete(temporary)
         except BusyError:
             if options.existing != "skip":
                 raise

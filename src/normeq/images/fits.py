@@ -7,18 +7,18 @@ physical values ``BSCALE * stored + BZERO``, and the header remains true to the 
 from __future__ import annotations
 
 import logging
-import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from normeq._support.atomic import reserve
 from normeq.errors import InputError, UsageError, reading
 from normeq.images.axes import default_axes
 from normeq.images.fits_header import Unit, Value, read_units, renew_checksums
-from normeq.images.source import Band, ImageFile, IndexedSource, Pixels, checked_dtype
+from normeq.images.gzipped import unpacked
+from normeq.images.mapped import MappedFile
+from normeq.images.source import ImageFile
 
 log = logging.getLogger(__name__)
 
@@ -30,17 +30,16 @@ _NOT_INTENSITIES = {
 }  # fmt: skip
 
 
-class FitsImage(IndexedSource, ImageFile):
-    """One image of a FITS file; `parts` are all images of the file that are denoised."""
+class FitsImage(MappedFile):
+    """One image of a FITS file."""
 
     format = "FITS"
 
-    def __init__(self, path: Path, unit: Unit, axes: str | None) -> None:
+    def __init__(self, path: Path, file: Path, unit: Unit, axes: str | None) -> None:
         values = unit.values
         stored = _DTYPES.get(_number(values, "BITPIX", 0))
         if stored is None:
             raise ValueError(f"BITPIX is {values['BITPIX']!r}")
-        self._stored = np.dtype(stored)
         self.unit = unit
         gain = float(_number(values, "BSCALE", 1.0))
         if not 0 < gain < np.inf:
@@ -48,35 +47,17 @@ class FitsImage(IndexedSource, ImageFile):
         super().__init__(
             path,
             unit.shape,
-            checked_dtype(self._stored, str(path)),
+            np.dtype(stored),
+            unit.data,
             axes or default_axes(unit.shape),
+            file=file,
             gain=gain,
             offset=float(_number(values, "BZERO", 0.0)),
-            blank=_number(values, "BLANK", None) if self._stored.kind in "iu" else None,
+            blank=_number(values, "BLANK", None) if stored[1] != "f" else None,
         )
-        missing = unit.data + self.pixels * self._stored.itemsize - path.stat().st_size
-        if missing > 0:
-            raise ValueError(f"the file is truncated: {missing} bytes are missing")
 
-    def _map(self, path: Path, mode: Any) -> np.memmap[Any, Any]:
-        # Mapped anew for each band: a mapping that stays counts every page it has touched.
-        return np.memmap(path, self._stored, mode, offset=self.unit.data, shape=self.shape)
-
-    def read(self, frame: int, start: int, stop: int) -> Pixels:
-        """Return rows of a frame, as stored."""
-        with reading(self.path, self.format):
-            stored = self._map(self.path, "r")[self.index(frame, slice(start, stop))]
-            return self.to_plane(np.array(stored, dtype=self.dtype))
-
-    def write(self, target: Path, bands: Iterable[Band]) -> None:
-        """Replace the pixels of this image in a copy of the file, and renew its checksum if any."""
-        if not target.exists() or target.stat().st_size == 0:
-            shutil.copyfile(self.path, target)
-            reserve(target)
-        for band in bands:
-            rows = slice(band.start, band.start + len(band.pixels))
-            image = self._map(target, "r+")
-            image[self.index(band.frame, rows)] = self.from_plane(band.pixels)
+    def finish(self, target: Path) -> None:
+        """Renew the checksums, if there are any."""
         renew_checksums(target, self.unit)
 
 
@@ -93,13 +74,14 @@ class FitsSource(FitsImage):
 
     def __init__(self, path: Path, axes: str | None = None, part: str | None = None) -> None:
         with reading(path, self.format):
-            units = read_units(path)
+            file = unpacked(path, self)
+            units = read_units(file)
             chosen = _named(path, units, part) if part else _all_images(path, units)
             first, *others = (
-                FitsImage(path, unit, axes if axes and len(axes) == len(unit.shape) else None)
+                FitsImage(path, file, unit, axes if axes and len(axes) == len(unit.shape) else None)
                 for unit in chosen
             )
-            super().__init__(path, first.unit, axes)
+            super().__init__(path, file, first.unit, axes)
         self._others = others
 
     @property

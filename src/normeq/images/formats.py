@@ -88,7 +88,14 @@ FORMATS = (
     Format("JPEG", (".jpg", ".jpeg"), "jpeg:JpegSource", result=".png"),
     Format("NPY", (".npy",), "npy:NpySource", creates=True),
     Format("Zarr", (".zarr", ".ome.zarr"), "zarr_store:ZarrSource", is_store=True),
-    Format("FITS", (".fits", ".fit", ".fts"), "fits:FitsSource", has_parts=True),
+    Format("MRC", (".mrc", ".mrcs"), "mrc:MrcSource", extra="mrc"),
+    Format("NIfTI", (".nii", ".nii.gz"), "nifti:NiftiSource", extra="nifti"),
+    Format(
+        "FITS",
+        (".fits", ".fit", ".fts", ".fits.gz", ".fit.gz", ".fts.gz"),
+        "fits:FitsSource",
+        has_parts=True,
+    ),
 )
 
 

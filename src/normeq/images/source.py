@@ -142,6 +142,10 @@ class ImageFile(ImageSource):
     def write(self, target: Path, bands: Iterable[Band]) -> None:
         """Write a copy of this image to `target`, its pixels taken from `bands` in order."""
 
+    def complete(self, target: Path) -> None:
+        """Finish a target, after all parts have been written to it."""
+        return
+
     def close(self) -> None:
         """Let go of the file, not of its header; `read` opens it again."""
         return
