@@ -1,14 +1,22 @@
-"""Which network and optimiser denoise best after equal training time: choices.csv and its table.
+"""Which network and training denoise best after equal time or steps: choices.csv and its table.
 
-python benchmarks/choices.py --data BSD400 --validation BSD32 --seconds 120 --threads 2
+    python benchmarks/choices.py --data PHOTOS --validation BSD32 --runs runs/choices --seconds 3600
+    python benchmarks/choices.py ... --steps 4000 --only scales --seed 1
+
+Every choice is the base recipe with some fields replaced, trained in a folder of its own below
+`--runs`. A search that was interrupted goes on where it was: finished choices are in the CSV, and
+an unfinished run continues from its checkpoint. Choices are judged on the validation set alone.
+Short runs favour narrow networks and high rates: compare only rows of equal time, or equal steps.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
+import json
 import time
+from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import torch
 from accelerate import Accelerator
@@ -16,22 +24,81 @@ from pages import DATA, DOCS, fill, markdown
 
 from normeq._support.allocator import keep_freed
 from normeq._support.tables import read_csv, write_csv
+from normeq.bench.arithmetic import multiply_adds
 from normeq.images.folder import read_folder
 from normeq.training import load_recipe, train
 from normeq.training.data import Patches
+from normeq.training.initial import new_network
 from normeq.training.log import read_table
 from normeq.training.recipe import Recipe
 from normeq.training.state import State
 
+CSV = DATA / "choices.csv"
+KEY = ("base", "topic", "choice", "budget", "seed")
+BASE = "default-white"
 # Each optimiser at the rate that suits it.
 ADAM = ["optimization.optimizer=adam", "optimization.learning_rate=2e-3"]
-CHOICES = {
-    "default-narrow: residual form, sort pooling, widths 32, 64, 128, Muon": [],
-    "ReLU": ["network.size.sort=false"],
-    "affine form": ["network.variant=norm-equiv"],
-    "Adam": ADAM,
-    "widths 48, 96, 192": ["network.size.widths=[48,96,192]"],
+
+#: By topic: what is changed, and the fields of the recipe that change it.
+CHOICES: dict[str, dict[str, list[str]]] = {
+    "base": {"as it is": []},
+    "scales": {
+        "widths 48, 96, 192, 2 blocks": ["network.size={widths=[48,96,192], blocks=2, sort=true}"],
+        "widths 72, 72, 72, 2 blocks": ["network.size={widths=[72,72,72], blocks=2, sort=true}"],
+        "widths 56, 64, 96, 3 blocks": ["network.size={widths=[56,64,96], blocks=3, sort=true}"],
+        "widths 48, 56, 96, 4 blocks": ["network.size={widths=[48,56,96], blocks=4, sort=true}"],
+        "widths 52, 72, 4 blocks": ["network.size={widths=[52,72], blocks=4, sort=true}"],
+        "widths 44, 52, 64, 5 blocks": ["network.size={widths=[44,52,64], blocks=5, sort=true}"],
+        "widths 40, 48, 56, 6 blocks": ["network.size={widths=[40,48,56], blocks=6, sort=true}"],
+    },
+    "form": {
+        "ReLU": ["network.size.sort=false"],
+        "affine form": ["network.variant=norm-equiv"],
+        "wrapped form": ["network.variant=norm-equiv-wrapped"],
+    },
+    "optimiser": {
+        "Adam": ADAM,
+        "rate 1e-3": ["optimization.learning_rate=1e-3"],
+        "rate 2e-3": ["optimization.learning_rate=2e-3"],
+        "batch 4": ["optimization.batch=4"],
+        "batch 16": ["optimization.batch=16"],
+        "average over 10 times as many steps": ["optimization.ema=0.9999"],
+    },
+    "data": {
+        "crops drawn uniformly": ["data.crops=uniform"],
+        "patches of 48": ["data.patch=48"],
+        "patches of 96": ["data.patch=96"],
+        "balance 0.5": ["optimization.balance=0.5"],
+        "balance 1": ["optimization.balance=1"],
+        "absolute error": ["optimization.loss=l1"],
+    },
 }
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One run of the search: its place in the list, its budget, and its seed."""
+
+    topic: str
+    name: str
+    base: str
+    seed: int
+    budget: str
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """What tells it from every other row of the CSV."""
+        return (self.base, self.topic, self.name, self.budget, str(self.seed))
+
+    @property
+    def folder(self) -> str:
+        """A name for its run folder, which changes with the fields that it replaces."""
+        about = json.dumps([self.key, CHOICES[self.topic][self.name]])
+        return f"{self.topic}-{hashlib.sha256(about.encode()).hexdigest()[:12]}"
+
+    def recipe(self, *more: str) -> Recipe:
+        """Return the base recipe with the fields of the choice replaced."""
+        return load_recipe(self.base, [f"seed={self.seed}", *CHOICES[self.topic][self.name], *more])
 
 
 def steps_per_second(recipe: Recipe, data: Path, count: int = 20) -> float:
@@ -47,46 +114,89 @@ def steps_per_second(recipe: Recipe, data: Path, count: int = 20) -> float:
     return count / (time.perf_counter() - start)
 
 
+def scheduled(choice: Choice, steps: int) -> Recipe:
+    """Return the recipe of a run of so many steps: a short rise, and a fall over the last half."""
+    return choice.recipe(
+        f"optimization.steps={steps}",
+        f"optimization.warmup={min(200, steps // 10)}",
+        f"optimization.decay_steps={steps // 2}",
+        f"validation.every={steps}",
+    )
+
+
+def run(choice: Choice, given: argparse.Namespace) -> dict[str, str | int]:
+    """Train a choice, or go on with it, and return its row."""
+    folder = given.runs / choice.folder
+    if (folder / "recipe.json").exists():  # as it was begun: speeds differ from day to day
+        begun = json.loads((folder / "recipe.json").read_text())
+        steps = begun["optimization"]["steps"]
+    elif given.steps is not None:
+        steps = given.steps
+    else:
+        steps = round(given.seconds * steps_per_second(choice.recipe(), given.data))
+    recipe = scheduled(choice, max(steps, 1))
+    resume = any((folder / "checkpoints").glob("*.safetensors"))
+    train(recipe, given.data, folder, validation=given.validation, resume=resume)
+    scores = read_table(folder / "validation.csv")[-1]
+    net = new_network(recipe.network)
+    return {
+        "base": choice.base,
+        "topic": choice.topic,
+        "choice": choice.name,
+        "budget": choice.budget,
+        "seed": choice.seed,
+        "steps": recipe.optimization.steps,
+        "multiply_adds": multiply_adds(net),
+        "parameters": sum(parameter.numel() for parameter in net.parameters()),
+        **{key: f"{scores[key]:.3f}" for key in scores if key.startswith("psnr")},
+    }
+
+
+def table(rows: list[dict[str, str]]) -> str:
+    """Return the rows with their gain over the base of the same budget and seed."""
+    bases = {
+        (row["base"], row["budget"], row["seed"]): float(row["psnr"])
+        for row in rows
+        if row["topic"] == "base"
+    }
+    lines = []
+    for row in rows:
+        base = bases.get((row["base"], row["budget"], row["seed"]))
+        gain = "" if base is None else f"{float(row['psnr']) - base:+.2f}"
+        names = ("base", "topic", "choice", "budget", "steps", "multiply_adds", "psnr")
+        lines.append([*(row[name] for name in names), gain])
+    header = ["base", "topic", "choice", "budget", "steps", "multiply-adds", "PSNR (dB)", "gain"]
+    return markdown(header, lines)
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--validation", type=Path, required=True)
-    parser.add_argument("--seconds", type=float, default=120)
+    parser.add_argument("--runs", type=Path, required=True)
+    parser.add_argument("--base", default=BASE, help="recipe that every choice changes")
+    parser.add_argument("--only", choices=CHOICES, help="one topic")
+    parser.add_argument("--seed", type=int, default=0)
+    budget = parser.add_mutually_exclusive_group(required=True)
+    budget.add_argument("--seconds", type=float, help="equal time for every choice")
+    budget.add_argument("--steps", type=int, help="equal steps for every choice")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
     keep_freed()
-    rows = []
-    for name, fields in CHOICES.items():
-        speed = steps_per_second(load_recipe("default-1-narrow", fields), given.data)
-        steps = round(given.seconds * speed)
-        timing = [
-            f"optimization.steps={steps}",
-            f"optimization.warmup={steps // 10}",
-            f"optimization.decay_steps={steps // 2}",
-            f"validation.every={steps}",
-        ]
-        recipe = load_recipe("default-1-narrow", [*fields, *timing])
-        with TemporaryDirectory() as folder:
-            report = train(recipe, given.data, Path(folder, "run"), validation=given.validation)
-            [scores] = read_table(Path(folder, "run", "validation.csv"))
-        rows.append(
-            {
-                "choice": name,
-                "seconds": f"{report.training:.0f}",
-                "steps": steps,
-                **{key: f"{scores[key]:.2f}" for key in scores if key.startswith("psnr")},
-            }
-        )
-        write_csv(DATA / "choices.csv", rows)
-        print(rows[-1], flush=True)
-    fill(DOCS / "models.md", "choices", table())
-
-
-def table() -> str:
-    columns = {"choice": "choice", "seconds": "seconds", "steps": "steps", "psnr": "PSNR (dB)"}
-    rows = [[row[name] for name in columns] for row in read_csv(DATA / "choices.csv")]
-    return markdown(list(columns.values()), rows)
+    limit = f"{given.steps} steps" if given.seconds is None else f"{given.seconds:g} s"
+    for topic in [given.only] if given.only else CHOICES:
+        for name in CHOICES[topic]:
+            choice = Choice(topic, name, given.base, given.seed, limit)
+            rows = read_csv(CSV)
+            if choice.key not in [tuple(row[column] for column in KEY) for row in rows]:
+                rows.append({key: str(value) for key, value in run(choice, given).items()})
+                columns = dict.fromkeys(column for row in rows for column in row)
+                write_csv(CSV, [{**dict.fromkeys(columns, ""), **row} for row in rows])
+                print(rows[-1], flush=True)
+    fill(DOCS / "models.md", "choices", table(read_csv(CSV)))
 
 
 if __name__ == "__main__":
