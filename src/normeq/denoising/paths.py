@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from normeq.errors import FileError, UsageError
-from normeq.images import extension_of, format_of, is_store, result_extension
+from normeq.images import extension_of, format_of, is_store, result_extension, split_part
 
 _MARK = ".denoised"
 _PREVIEW = ".preview.png"
@@ -94,7 +94,7 @@ def output_paths(inputs: Sequence[Path], output: Path | None) -> list[Path]:
     if twice:
         raise UsageError(f"several images would be written to {twice[0]}: denoise them apart.")
     for path, target in zip(inputs, targets, strict=True):
-        if os.path.realpath(target) == os.path.realpath(path):
+        if os.path.realpath(target) == os.path.realpath(split_part(path)[0]):
             raise UsageError(
                 f"{path} would be replaced by its denoised copy: choose another place."
             )
@@ -108,7 +108,7 @@ def beside(path: Path) -> Path:
     if _inside_zarr(path):
         raise UsageError(f"{path} is a part of a Zarr: say with --output where to write.")
     name, extension = _named(path)
-    return path.with_name(name + _MARK + extension)
+    return split_part(path)[0].with_name(name + _MARK + extension)
 
 
 def preview_path(target: Path) -> Path:
@@ -118,7 +118,7 @@ def preview_path(target: Path) -> Path:
 
 def _named(path: Path) -> tuple[str, str]:
     """Split a name into stem and the extension of its result, ``.ome`` being a part of it."""
-    return path.name.removesuffix(extension_of(path)), result_extension(path)
+    return split_part(path)[0].name.removesuffix(extension_of(path)), result_extension(path)
 
 
 def _same_format(path: Path, output: Path) -> Path:

@@ -23,6 +23,7 @@ from normeq.images.formats import (
     format_of,
     is_store,
     result_extension,
+    split_part,
 )
 from normeq.images.source import Band, ImageFile
 
@@ -38,6 +39,7 @@ __all__ = [
     "open_image",
     "read",
     "result_extension",
+    "split_part",
     "write",
 ]
 
@@ -55,16 +57,17 @@ def open_image(
     Parameters
     ----------
     path
-        A file, or the folder of a Zarr.
+        A file, or the folder of a Zarr; ``data.h5:/raw`` is one image of a file.
     axes
         One letter per axis, in place of what the file says.
     max_pixels
         An image of more is refused.
     part
         Which images of a file that holds several: names or numbers of FITS units, separated by
-        commas.
+        commas, or the path of an HDF5 dataset.
     """
-    path = Path(path)
+    path, named = split_part(Path(path))
+    part = named if part is None else part
     if not os.path.exists(path):
         raise FileError(f"{path}: there is no such file, or it may not be read.")
     if not (os.path.isfile(path) or os.path.isdir(path)):

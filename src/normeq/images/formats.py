@@ -90,6 +90,8 @@ FORMATS = (
     Format("Zarr", (".zarr", ".ome.zarr"), "zarr_store:ZarrSource", is_store=True),
     Format("MRC", (".mrc", ".mrcs"), "mrc:MrcSource", extra="mrc"),
     Format("NIfTI", (".nii", ".nii.gz"), "nifti:NiftiSource", extra="nifti"),
+    Format("DICOM", (".dcm", ".dicom"), "dicom:DicomSource", extra="dicom"),
+    Format("HDF5", (".h5", ".hdf5"), "hdf5:Hdf5Source", extra="hdf5", has_parts=True),
     Format(
         "FITS",
         (".fits", ".fit", ".fts", ".fits.gz", ".fit.gz", ".fts.gz"),
@@ -99,20 +101,39 @@ FORMATS = (
 )
 
 
+def split_part(path: Path) -> tuple[Path, str | None]:
+    """Split a path that names an image in a file into the file and the image.
+
+    >>> file, part = split_part(Path("data.h5:/raw/images"))
+    >>> file.name, part
+    ('data.h5', '/raw/images')
+    """
+    text = str(path)
+    if not os.path.lexists(path):
+        for extension in (
+            end for format in FORMATS if format.has_parts for end in format.extensions
+        ):
+            file, colon, part = text.partition(f"{extension}:")
+            if colon and part:
+                return Path(file + extension), part
+    return path, None
+
+
 def extension_of(path: Path) -> str:
     """Return the longest extension in a path's name that belongs to a format, or nothing.
 
     >>> extension_of(Path("cells.OME.tif")), extension_of(Path("folder.v2"))
     ('.OME.tif', '')
     """
-    name = path.name.lower()
+    file = split_part(path)[0]
+    name = file.name.lower()
     lengths = (
         len(extension)
         for format in FORMATS
         for extension in format.extensions
         if name.endswith(extension) and name != extension
     )
-    return path.name[len(name) - max(lengths, default=0) :]
+    return file.name[len(name) - max(lengths, default=0) :]
 
 
 def format_of(path: Path) -> Format | None:
