@@ -173,3 +173,103 @@ def test_no_stack_of_layers_is_proven_wrongly(names: list[str], residual: bool) 
     net = Of(lambda net, x: x[:, :1] + net.layers(x) if residual else net.layers(x), layers=layers)
     image = torch.rand(1, 1, 6, 8, dtype=torch.float64)
     assert_sound(net, certify(net, image), image)
+
+
+def test_half_precision_narrows_the_range() -> None:
+    net = Of(lambda net, x: net.conv(x.half()).to(x.dtype), conv=affine(1, 2).half())
+    certificate = certify(net, torch.rand(1, 1, 8, 8))
+    assert certificate.norm is Status.PROVEN, certificate.table()
+    low, high = certificate.range.gain
+    assert 1e-4 <= low < 1 < high <= 1e4
+    assert certificate.range.offset[1] <= 1e4
+    wide = certify(affine(1, 2)).range
+    assert wide.gain[0] < 1e-30 < 1e30 < wide.gain[1]
+
+
+def test_what_happens_outside_tracing_is_measured() -> None:
+    class Hidden(nn.Module):
+        def forward(self, x):
+            return x if torch.compiler.is_compiling() else 1.004 * x
+
+    certificate = certify(Hidden(), torch.rand(1, 1, 8, 8))
+    assert certificate.scale is Status.PROVEN
+    assert certificate.shift is Status.UNKNOWN, certificate.table()
+
+
+def test_broken_comes_with_a_counterexample() -> None:
+    net = nn.Sequential(nn.Conv2d(1, 4, 3, padding=1), nn.ReLU(), nn.Conv2d(4, 1, 3, padding=1))
+    certificate = certify(net)
+    for which, found in certificate.counterexamples.items():
+        assert getattr(certificate, which) is Status.BROKEN
+        with torch.no_grad():
+            double = copy.deepcopy(net).double()
+            changed = double(found.gain * found.image + found.offset)
+            error = (changed - found.gain * double(found.image) - found.offset).abs().max()
+        assert error > 1e-6 * found.gain
+    assert set(certificate.counterexamples) == {"scale", "shift"}
+    undone = Of(lambda net, x: torch.relu(x) - torch.relu(-x))
+    certificate = certify(undone, torch.rand(1, 1, 8, 8))
+    assert certificate.shift is Status.UNKNOWN
+    assert certificate.counterexamples == {}
+
+
+def test_every_branch_on_the_size_is_met() -> None:
+    def forward(net, x):
+        rows, columns = (-n % 4 for n in x.shape[-2:])
+        padded = nn.functional.pad(x, (0, columns, 0, rows), mode=net.mode)
+        small = net.down(padded)
+        return net.up(small)[..., : x.shape[-2], : x.shape[-1]]
+
+    class Padded(Of):
+        mode = "replicate"
+
+    net = Padded(
+        forward, down=AffineConv2d(1, 4, 4, 4), up=normeq.nn.AffineConvTranspose2d(4, 1, 4)
+    )
+    certificate = certify(net)
+    assert certificate.norm is Status.PROVEN, certificate.table()
+    assert {height % 4 for height, _ in certificate.sizes} == {0, 1, 2, 3}
+    net.mode = "constant"  # harmless where nothing is missing
+    certificate = certify(net)
+    assert certificate.shift is Status.BROKEN
+    assert certify(net, torch.zeros(1, 1, 16, 16)).norm is Status.PROVEN
+
+
+def test_other_questions() -> None:
+    def pooled(net, x):
+        return torch.softmax((x - x.mean()).flatten(1)[:, :3] / x.std(), 1)
+
+    image = torch.rand(1, 2, 8, 8)
+    certificate = certify(Of(pooled), image, question="invariant")
+    assert certificate.norm is Status.PROVEN, certificate.table()
+    assert certify(Of(pooled), image).norm is Status.BROKEN
+    each = Of(lambda net, x: x - x.mean((2, 3), keepdim=True) + x.amax((2, 3), keepdim=True))
+    assert certify(each, image, question="per-channel").norm is Status.PROVEN
+    mixed = Of(lambda net, x: x.mean(1, keepdim=True).expand_as(x))
+    assert certify(mixed, image).norm is Status.PROVEN
+    assert certify(mixed, image, question="per-channel").norm is Status.BROKEN
+    with pytest.raises(UsageError, match="not a question"):
+        certify(each, image, question="true?")
+
+
+def test_declared_inputs() -> None:
+    class Two(nn.Module):
+        def forward(self, x, other):
+            return x + 0 * x * other
+
+    class Guided(nn.Module):
+        def forward(self, x, guide):
+            weights = torch.softmax((guide - guide.mean()).flatten(2) / guide.std(), 2)
+            return x + 0 * x + (weights * x.flatten(2)).sum() - x.mean()
+
+    class Masked(nn.Module):
+        def forward(self, x, mask):
+            return x + mask * (x - x.mean())
+
+    pair = [torch.rand(1, 1, 8, 8), torch.rand(1, 1, 8, 8)]
+    assert certify(Masked(), pair, inputs=["image", "fixed"]).norm is Status.PROVEN
+    assert certify(Masked(), pair).norm is Status.BROKEN  # of a noise level
+    assert certify(Guided(), pair, inputs=["image", "own-image"]).norm is Status.PROVEN
+    assert certify(Masked(), pair, inputs=["image", "own-image"]).norm is Status.BROKEN
+    with pytest.raises(UsageError, match="for each of the 2 arguments"):
+        certify(Two(), pair, inputs=["image"])

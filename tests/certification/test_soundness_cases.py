@@ -110,11 +110,32 @@ def test_a_mask_made_like_the_image_is_a_mask() -> None:
     assert_sound(Of(masked), certificate, image.double())
 
 
-def test_a_plane_filled_with_a_number_of_the_image_is_unknown() -> None:
-    net = Of(lambda _, x: x - torch.full_like(x, x.mean().item()))
-    certificate = certify(net, torch.rand(1, 1, 4, 5))
-    assert certificate.norm is Status.UNKNOWN, certificate.table()
-    assert {culprit.operation for culprit in certificate.culprits} == {"full_like"}
+NUMBERS: dict[str, tuple[str, Callable[[Tensor], Tensor]]] = {
+    "full_like": ("proven", lambda x: 2 * x - torch.full_like(x, x.mean().item())),
+    "full": ("proven", lambda x: 2 * x - torch.full(x.shape, float(x.mean()))),
+    "new_full": ("proven", lambda x: 2 * x - x.new_full(x.shape, x.mean().item())),
+    "arithmetic": ("proven", lambda x: x + 0.5 * (float(x.max()) - float(x.min()))),
+    "padding": (
+        "proven",
+        lambda x: functional.pad(x, (1, 1), mode="constant", value=float(x.mean())),
+    ),
+    "padding at some sizes": (
+        "proven",
+        lambda x: functional.pad(x, (0, -x.shape[-1] % 4), value=x.mean().item())[..., :5],
+    ),
+    "a difference": ("broken", lambda x: x - torch.full_like(x, x.mean().item())),
+    "a comparison": ("unknown", lambda x: x if float(x.mean()) > 0.5 else 2 * x),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_numbers_taken_out_of_the_image_keep_their_law(name: str) -> None:
+    expected, function = NUMBERS[name]
+    image = torch.rand(1, 1, 4, 5)
+    certificate = certify(Of(lambda _, x: function(x)), image)
+    assert str(certificate.norm) == expected, certificate.table()
+    assert set(certificate.measured) == {"scale", "shift"}
+    assert float(torch.tensor(1.5)) == 1.5  # nothing is left behind
 
 
 def test_shapes_that_depend_on_the_image_are_unknown() -> None:
@@ -125,7 +146,9 @@ def test_shapes_that_depend_on_the_image_are_unknown() -> None:
 
 @torch.library.custom_op("normeq_tests::uncomputable", mutates_args=())
 def uncomputable(x: Tensor) -> Tensor:
-    raise NotImplementedError("only its shape is known")
+    if x.dtype == torch.float64:
+        raise NotImplementedError("only in single precision")
+    return x.clone()
 
 
 @uncomputable.register_fake

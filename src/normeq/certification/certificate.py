@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
 from os import PathLike
 
+from normeq.certification.measurement import Counterexample, Range
 from normeq.certification.propagation import Record
-from normeq.certification.shadow import Culprit
+from normeq.certification.shadow import PROPERTIES, Culprit, Property
 
 
 class Status(Enum):
@@ -48,6 +50,15 @@ class Certificate:
         law is not proven.
     records
         Every operation with the kind of its output.
+    measured
+        The worst relative error of each property, in double precision.
+    counterexamples
+        For each property that is broken, an image, a gain and an offset that show it.
+    range
+        The gains and offsets at which the law was found to hold in the network's number formats,
+        for images of unit spread; None where nothing is proven.
+    sizes
+        The sizes of images that were covered.
     """
 
     scale: Status
@@ -55,6 +66,10 @@ class Certificate:
     culprits: tuple[Culprit, ...]
     bound: float
     records: tuple[Record, ...]
+    measured: Mapping[Property, float] = field(default_factory=dict)
+    counterexamples: Mapping[Property, Counterexample] = field(default_factory=dict)
+    range: Range | None = None
+    sizes: tuple[tuple[int, ...], ...] = ()
 
     @property
     def norm(self) -> Status:
@@ -69,21 +84,15 @@ class Certificate:
         lines = [f"{name:<6} {getattr(self, name)}" for name in ("scale", "shift", "norm")]
         if self.shift is Status.PROVEN:
             lines[1] += f", within {self.bound:.1e} of the offset"
+        for number, which in enumerate(PROPERTIES):
+            if which in self.counterexamples:
+                lines[number] += f", {_described(self.counterexamples[which])}"
+        if self.range is not None:
+            lines.append(f"for {self.range}, in units of the image's spread")
+        if self.sizes:
+            lines.append(f"at {', '.join(_size(size) for size in self.sizes)} pixels")
         if self.culprits:
-            fixes = list(dict.fromkeys(culprit.fix for culprit in self.culprits))
-            head = ("module", "operation", "breaks", "fix", "why")
-            rows = [
-                (
-                    culprit.path or "(network)",
-                    culprit.operation,
-                    culprit.property + (" ?" if culprit.unknown else ""),
-                    f"[{fixes.index(culprit.fix) + 1}]",
-                    culprit.reason,
-                )
-                for culprit in self.culprits
-            ]
-            lines += ["", *_columns([head, *rows]), ""]
-            lines += [f"[{number}] {fix}" for number, fix in enumerate(fixes, 1)]
+            lines += ["", *_culprit_lines(self.culprits)]
         return "\n".join(lines)
 
     def draw(self, path: str | PathLike[str]) -> None:
@@ -94,6 +103,40 @@ class Certificate:
 
     def __str__(self) -> str:
         return self.table()
+
+
+def _described(found: Counterexample) -> str:
+    change = f"gain {found.gain:g}" if found.gain != 1 else f"offset {found.offset:g}"
+    return f"by {found.error:.1e} at {change}"
+
+
+def _size(lengths: Sequence[int]) -> str:
+    return "x".join(str(length) for length in lengths)
+
+
+def _culprit_lines(culprits: Sequence[Culprit]) -> list[str]:
+    """List culprits in columns, with those of one kind in one line, and the fixes below."""
+    groups: dict[tuple[str, ...], list[Culprit]] = {}
+    for culprit in culprits:
+        where = re.sub(r"\d+", "*", culprit.path)
+        why = re.sub(r"[-+.\de]*\d", "#", culprit.reason)
+        key = (where, culprit.operation, culprit.property, why, culprit.fix)
+        groups.setdefault(key, []).append(culprit)
+    fixes = list(dict.fromkeys(culprit.fix for culprit in culprits))
+    rows = [("module", "operation", "breaks", "fix", "why")]
+    for (where, *_), members in groups.items():
+        first, alone = members[0], len(members) == 1
+        module = first.path or f"(network) {first.line}".strip()
+        rows.append(
+            (
+                module if alone else f"{len(members)} layers: {where}",
+                first.operation,
+                first.property + (" ?" if first.unknown else ""),
+                f"[{fixes.index(first.fix) + 1}]",
+                first.reason,
+            )
+        )
+    return [*_columns(rows), "", *(f"[{number}] {fix}" for number, fix in enumerate(fixes, 1))]
 
 
 def _columns(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -1,123 +1,250 @@
-"""What a proof must agree with: the network's own answers to a few gains and offsets."""
+"""What a proof must agree with: the network's own answers to gains and offsets."""
 
 from __future__ import annotations
 
-import copy
 import math
-import operator
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
-from normeq.certification.shadow import SAFETY, Culprit, Property
+from normeq.certification.questions import Variation
+from normeq.certification.shadow import SAFETY, Property
+from normeq.nn.copies import private_copy
 
-#: Relative error in double precision beyond which a network does not do what was proven.
-TOLERATED = 1e-2
+#: By how much a network may amplify what its kernels are off by.
+_AMPLIFICATION = 100.0
+#: Rounding of a whole network in double precision.
+_ROUNDING = 1e-9
 
-_GAINS = (0.3, 40.0)
+_GAINS = (1e-15, 0.3, 40.0, 1e6)
 _OFFSETS = (-100.0, -1.0, 1.0, 100.0)
 
 
 @dataclass(frozen=True)
-class Measured:
-    """Errors of each property in double precision, and what rounding adds up to without it."""
+class Counterexample:
+    """An image, a gain and an offset at which a property fails.
 
-    errors: dict[Property, float]
-    bound: float
+    Attributes
+    ----------
+    image
+        The first argument of the network; others are those of the example.
+    gain, offset
+        What the image is multiplied by, and what is added to it.
+    error
+        ``|f(λ·y + μ) - λ·f(y) - μ|`` relative to the gain, or to the offset, and to the output.
+    """
+
+    image: Tensor
+    gain: float
+    offset: float
+    error: float
+
+
+@dataclass(frozen=True)
+class Range:
+    """The gains and offsets at which a network follows, found for images of unit spread."""
+
+    gain: tuple[float, float]
+    offset: tuple[float, float]
+
+    def __str__(self) -> str:
+        low, high = self.gain
+        gains = [f"gains from {low:.0e} to {high:.0e}"] if low < high else []
+        offsets = [f"offsets up to {self.offset[1]:.0e}"] if self.offset[1] > 1 else []
+        return ", ".join([*gains, *offsets]) or "no change of units"
 
 
 @torch.no_grad()
-def measure(module: nn.Module, args: Sequence[Any]) -> Measured:
-    """Measure a copy of a network on a random image of unit spread.
+def measure(
+    module: nn.Module, args: Sequence[Any], variation: Variation
+) -> tuple[dict[Property, Counterexample], float]:
+    """Measure a copy of a network in double precision.
+
+    Returns
+    -------
+    tuple
+        The worst case for each property, and the relative precision of the coarsest number format
+        that the network computes in all the same. Gains stay within the range of that format.
+    """
+    net, args, formats = _in_double(module, args)
+    limits = [torch.finfo(dtype) for dtype in formats]
+    lowest, highest = max(f.tiny for f in limits) * 100, min(f.max for f in limits) / 100
+    gains = [gain for gain in _GAINS if lowest <= gain <= highest]
+    worst: dict[Property, Counterexample] = {}
+    for image in _images(args[0]):
+        asked = _Asked(net, [image, *args[1:]], variation)
+        scale = max(
+            (Counterexample(image, gain, 0.0, asked.error(gain, 0.0)) for gain in gains),
+            key=lambda found: found.error,
+        )
+        shift = max(
+            (Counterexample(image, 1.0, offset, asked.error(1.0, offset)) for offset in _OFFSETS),
+            key=lambda found: found.error,
+        )
+        cases: dict[Property, Counterexample] = {"scale": scale, "shift": shift}
+        for which, found in cases.items():
+            if which not in worst or found.error > worst[which].error:
+                worst[which] = found
+    return worst, max(limit.eps for limit in limits)
+
+
+def tolerated(deviation: float, precision: float) -> float:
+    """Return the largest error in double precision that rounding explains.
+
+    Parameters
+    ----------
+    deviation
+        What the kernel sums of the network are off by, in all.
+    precision
+        Relative precision of the coarsest number format that the network insists on.
+    """
+    coarse = precision if precision > torch.finfo(torch.float64).eps else 0.0
+    return _ROUNDING + _AMPLIFICATION * (deviation + coarse)
+
+
+@torch.no_grad()
+def rounding_bound(module: nn.Module, args: Sequence[Any], variation: Variation) -> float:
+    """Return what rounding adds to the offset law in the network's own precision.
 
     The bound is for each unit of offset. Every deviation is known where it arises, but how much
     the network amplifies it depends on the image: a bound for all images would grow exponentially
     with depth and say nothing. So it is measured, and given room.
     """
-    image = torch.randn(args[0].shape, generator=torch.Generator().manual_seed(0)).to(args[0])
-    given = _Network(copy.deepcopy(module), image, args[1:])
-    shift = _offset_error(given)
-    bound = SAFETY * max(shift, torch.finfo(image.dtype).eps)
-    try:
-        levels = _on_levels(args[1:], Tensor.double)
-        net = _Network(copy.deepcopy(module).double(), image.double(), levels)
-        errors: dict[Property, float] = {"scale": _gain_error(net), "shift": _offset_error(net)}
-    except Exception:  # a network that insists on its precision
-        errors = {"scale": _gain_error(given), "shift": shift}
-    return Measured(errors, bound)
+    image = next(iter(_images(args[0])))
+    asked = _Asked(private_copy(module), [image, *args[1:]], variation)
+    worst = max(asked.error(1.0, offset) for offset in _OFFSETS)
+    return SAFETY * max(worst, torch.finfo(image.dtype).eps)
 
 
-def otherwise(which: Property, error: float) -> Culprit:
-    """Return whom to blame for a measurement that does not agree with the proof: nobody known."""
-    return Culprit(
-        "",
-        "measurement",
-        which,
-        f"the network does otherwise than its operations promise (relative error {error:.2g}).",
-        "please report it; normeq.normalized around the network",
-        unknown=True,
+@torch.no_grad()
+def find_range(
+    module: nn.Module,
+    args: Sequence[Any],
+    variation: Variation,
+    formats: set[torch.dtype],
+    proven: set[Property],
+) -> Range:
+    """Find the gains and offsets at which a network follows what is proven, in its own precision.
+
+    The search goes by powers of ten, as far as the number formats in the network reach.
+    """
+    image = next(iter(_images(args[0])))
+    asked = _Asked(private_copy(module), [image, *args[1:]], variation)
+    limits = [torch.finfo(dtype) for dtype in {*formats, image.dtype}]
+    eps = max(limit.eps for limit in limits)
+    usual = max(
+        *(asked.error(gain, 0.0) for gain in (3.0, 1 / 3) if "scale" in proven),
+        *(asked.error(1.0, offset) for offset in (-1.0, 1.0) if "shift" in proven),
     )
+    allowed = SAFETY * max(usual, eps)
+    reach = math.floor(min(math.log10(limit.max) for limit in limits))
+    depth = math.floor(min(-math.log10(limit.tiny) for limit in limits))
+    lowest = highest = furthest = 0
+    if "scale" in proven:
+        highest = _furthest(lambda k: asked.error(10.0**k, 0.0) <= allowed, reach)
+        lowest = _furthest(lambda k: asked.error(10.0**-k, 0.0) <= allowed, depth)
+    if "shift" in proven:
+        furthest = _furthest(
+            lambda k: max(asked.error(1.0, 10.0**k), asked.error(1.0, -(10.0**k))) <= allowed,
+            reach,
+        )
+    return Range((10.0**-lowest, 10.0**highest), (-(10.0**furthest), 10.0**furthest))
 
 
-class _Network:
-    """A network with what it is asked about: an image, and noise levels."""
+def _furthest(holds: Callable[[int], bool], limit: int) -> int:
+    """Return the largest power up to a limit that holds, if all smaller ones do."""
+    high, low = limit + 1, limit
+    while low > 0 and not holds(low):  # most often it is the limit, or close to it
+        high, low = low, max(0, limit - 2 * (limit - low + 1))
+    while high - low > 1:
+        middle = (low + high) // 2
+        if holds(middle):
+            low = middle
+        else:
+            high = middle
+    return low
 
-    def __init__(self, net: nn.Module, image: Tensor, rest: Sequence[Any]) -> None:
+
+class _Asked:
+    """A network that is asked about one image with gains and offsets."""
+
+    def __init__(self, net: nn.Module, args: Sequence[Any], variation: Variation) -> None:
         self._net = net
-        self._image = image
-        self._rest = rest
-        self._reference = self._outputs(image, rest)
+        self._args = args
+        self._change = variation
+        self._reference = self._outputs(args)
 
-    def pairs(self, gain: float = 1.0, offset: float = 0.0) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield each output for the changed image beside that for the image itself."""
-        levels = _on_levels(self._rest, partial(operator.mul, gain))
-        changed = self._outputs(gain * self._image + offset, levels)
+    def error(self, gain: float, offset: float) -> float:
+        """Return the worst deviation, relative to gain or offset; infinite for NaN."""
+        changed = self._outputs(self._change.applied(self._args, gain, offset))
+        worst = 0.0
         for output, still in zip(changed, self._reference, strict=True):
             if still.numel():
-                yield output, still
+                expected = self._change.expected(still, gain, offset)
+                unit = gain * (float(still.abs().max()) + 1.0) if gain != 1 else abs(offset) + 1.0
+                unit = unit if self._change.followed else float(still.abs().max()) + 1.0
+                error = float((output - expected).abs().max() / unit)
+                worst = max(worst, math.inf if math.isnan(error) else error)
+        return worst
 
-    def _outputs(self, image: Tensor, rest: Sequence[Any]) -> list[Tensor]:
-        """Propagation the network, with the same random numbers every time."""
+    def _outputs(self, args: Sequence[Any]) -> list[Tensor]:
+        """Run the network, with the same random numbers every time."""
         with torch.random.fork_rng():
             torch.manual_seed(0)
-            leaves = tree_leaves(self._net(image, *rest))
-        return [leaf.double() for leaf in leaves if isinstance(leaf, Tensor)]
+            leaves = tree_leaves(self._net(*args))
+        return [_real(leaf) for leaf in leaves if isinstance(leaf, Tensor)]
 
 
-def _offset_error(net: _Network) -> float:
-    """Return the worst ``|f(y + μ) - f(y) - μ| / (|μ| + 1)``."""
-    return _worst(
-        (moved - still - offset).abs().max() / (abs(offset) + 1)
-        for offset in _OFFSETS
-        for moved, still in net.pairs(offset=offset)
-    )
+def _real(output: Tensor) -> Tensor:
+    return (torch.view_as_real(output) if output.is_complex() else output).double()
 
 
-def _gain_error(net: _Network) -> float:
-    """Return the worst ``|f(λ·y) / λ - f(y)|`` relative to the largest output."""
-    return _worst(
-        (scaled / gain - still).abs().max() / (still.abs().max() + 1)
-        for gain in _GAINS
-        for scaled, still in net.pairs(gain=gain)
-    )
+def _images(like: Tensor) -> list[Tensor]:
+    """Return random images of unit spread: around zero, and positive ones with a ramp."""
+    generator = torch.Generator().manual_seed(0)
+    noise = torch.randn(like.shape, generator=generator).to(like)
+    ramp = torch.linspace(0, 3, like.shape[-1], dtype=like.dtype, device=like.device)
+    uniform = torch.rand(like.shape, generator=generator).to(like)
+    return [noise, uniform + ramp]
 
 
-def _worst(errors: Iterable[Tensor]) -> float:
-    """Return the largest error, infinity if one of them is no number."""
-    numbers = [float(error) for error in errors]
-    return math.inf if any(math.isnan(number) for number in numbers) else max(numbers, default=0.0)
+def _in_double(
+    module: nn.Module, args: Sequence[Any]
+) -> tuple[nn.Module, list[Any], set[torch.dtype]]:
+    """Return a copy in double precision, or as it is if that fails, and the formats it uses."""
+
+    def double(part: Any) -> Any:
+        floats = isinstance(part, Tensor) and part.is_floating_point()
+        return part.double() if floats else part
+
+    net, precise = private_copy(module).double(), tree_map(double, list(args))
+    try:
+        with _Formats() as used:
+            net(*precise)
+    except Exception:
+        net, precise = private_copy(module), list(args)
+        with _Formats() as used:
+            net(*precise)
+    return net, precise, used.formats
 
 
-def _on_levels(rest: Sequence[Any], change: Callable[[Tensor], Tensor]) -> Sequence[Any]:
-    """Change the noise levels among the arguments that follow the image."""
+class _Formats(TorchDispatchMode):
+    """Notes the floating-point formats in which something is computed."""
 
-    def one(part: Any) -> Any:
-        return change(part) if isinstance(part, Tensor) and part.is_floating_point() else part
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.formats = {torch.float64}
 
-    changed: Sequence[Any] = tree_map(one, list(rest))
-    return changed
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        result = func(*args, **(kwargs or {}))
+        for leaf in tree_leaves(result):
+            if isinstance(leaf, Tensor) and leaf.is_floating_point():
+                self.formats.add(leaf.dtype)
+        return result

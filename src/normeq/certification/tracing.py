@@ -2,29 +2,42 @@
 
 torch.export is the basis rather than torch.fx because its graphs hold plain operations only:
 functional calls, parametrizations, shared modules and in-place changes all become values with
-one origin, each still marked with the module it came from. What it refuses (control flow that
-depends on the image's values) has no law here either.
+one origin, each still marked with the module it came from.
+
+A number that a network takes out of a tensor, by ``float(t)`` or ``t.item()``, stays a tensor with
+a single element while it is traced, so that it keeps its law. What decides on such a number,
+as ``if`` does, cannot be traced, and has no law here either.
 """
 
 from __future__ import annotations
 
+import builtins
 import functools
 import logging
+import sys
+import threading
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from types import FunctionType
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
 
 #: Compositions, and second names of operations.
 _WRITTEN_OUT = {
     "einsum", "inner", "outer", "tensordot", "glu", "cosine_similarity", "cdist", "addcmul",
-    "multiply", "subtract", "divide", "negative", "absolute", "clip", "greater", "greater_equal",
-    "less", "less_equal", "not_equal", "concatenate", "diff", "linalg_norm", "type_as",
+    "addcdiv", "multiply", "subtract", "divide", "negative", "absolute", "clip", "greater",
+    "greater_equal", "less", "less_equal", "not_equal", "concatenate", "diff", "linalg_norm",
+    "type_as",
 }  # fmt: skip
+
+#: torch.export patches modules while it traces: one network at a time.
+_LOCK = threading.RLock()
 
 
 class Untraceable(Exception):
@@ -32,11 +45,20 @@ class Untraceable(Exception):
 
 
 def trace(module: nn.Module, args: Sequence[Any]) -> torch.export.ExportedProgram:
-    """Export a network: plain functional operations, nothing decomposed further than needed."""
+    """Export a network: plain functional operations, nothing decomposed further than needed.
+
+    Parameters
+    ----------
+    module
+        A private copy of the network.
+    args
+        What it is called with.
+    """
     try:
-        with warnings.catch_warnings(), _quiet(), torch.no_grad():
+        with _LOCK, warnings.catch_warnings(), _quiet(), torch.no_grad():
             warnings.simplefilter("ignore")
-            program = torch.export.export(module, tuple(args), strict=False)
+            with _numbers_stay_tensors(module):
+                program = torch.export.export(module, tuple(args), strict=False)
             functional: torch.export.ExportedProgram = program.run_decompositions(_decompositions())
     except Exception as error:  # whatever the tracer or the network's own code stumbles over
         raise Untraceable(_first_sentence(error)) from error
@@ -55,13 +77,111 @@ def _refuse_free_shapes(program: torch.export.ExportedProgram) -> None:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Keep the tracer from logging what is reported as an answer."""
-    logger = logging.getLogger("torch._subclasses.fake_tensor")
-    before = logger.disabled
-    logger.disabled = True
+    logger = logging.getLogger("torch")
+    before = logger.disabled, logger.level
+    children = [
+        child
+        for name, child in logging.root.manager.loggerDict.items()
+        if name.startswith("torch.") and isinstance(child, logging.Logger) and not child.disabled
+    ]
+    for one in (logger, *children):
+        one.disabled = True
     try:
         yield
     finally:
-        logger.disabled = before
+        logger.disabled, logger.level = before
+        for child in children:
+            child.disabled = False
+
+
+@contextmanager
+def _numbers_stay_tensors(module: nn.Module) -> Iterator[None]:
+    """Let ``float`` and ``item``, called by a network's own source, give tensors."""
+    patched = [names for names in _namespaces(module) if "float" not in names]
+    for names in patched:
+        names["float"] = _Float
+    try:
+        with _NumbersStayTensors():
+            yield
+    finally:
+        for names in patched:
+            del names["float"]
+
+
+def _namespaces(module: nn.Module) -> list[dict[str, Any]]:
+    """Return the global names that a network's own source sees: of its classes, and functions."""
+    found: dict[int, dict[str, Any]] = {}
+    for layer in module.modules():
+        sources = [sys.modules.get(kind.__module__) for kind in type(layer).__mro__]
+        functions = [value for value in vars(layer).values() if isinstance(value, FunctionType)]
+        for names in (
+            *(vars(source) for source in sources if source is not None),
+            *(function.__globals__ for function in functions),
+        ):
+            if not str(names.get("__name__")).startswith(("torch", "builtins")):
+                found[id(names)] = names
+    return list(found.values())
+
+
+class _LikeFloat(type):
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, builtins.float)
+
+
+class _Float(float, metaclass=_LikeFloat):
+    """``float``, but for tensors, which it returns without their axes."""
+
+    def __new__(cls, value: Any = 0.0) -> Any:
+        return value.reshape(()) if isinstance(value, Tensor) else builtins.float(value)
+
+
+class _NumbersStayTensors(TorchFunctionMode):
+    """Gives tensors for numbers taken out of tensors, and takes them where torch takes numbers."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        kwargs = dict(kwargs or {})
+        if func is Tensor.item and args[0].is_floating_point():
+            return args[0].reshape(())
+        if func in _FILLS:
+            size, value = _FILLS[func](args, kwargs)
+            if isinstance(value, Tensor):
+                return size + value
+        if func is F.pad and isinstance(kwargs.get("value"), Tensor):
+            return _pad_with(*args, **kwargs)
+        return func(*args, **kwargs)
+
+
+def _filled(zeros: Callable[..., Tensor], name: str) -> Callable[..., tuple[Any, Any]]:
+    """Return a reading of a call that fills a tensor: zeros of its shape, and the number."""
+
+    def read(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
+        position = 2 if name == "new_full" else 1
+        value = args[position] if len(args) > position else kwargs.get("fill_value")
+        if not isinstance(value, Tensor):
+            return None, value
+        options = {key: option for key, option in kwargs.items() if key not in ("fill_value",)}
+        return zeros(*args[:position], **options), value
+
+    return read
+
+
+_FILLS = {
+    torch.full: _filled(torch.zeros, "full"),
+    torch.full_like: _filled(torch.zeros_like, "full_like"),
+    Tensor.new_full: _filled(Tensor.new_zeros, "new_full"),
+}
+
+
+def _pad_with(input: Tensor, pad: Sequence[int], mode: str = "constant", value: Any = 0) -> Tensor:
+    """Pad with a number taken out of a tensor."""
+    inside = F.pad(torch.ones(input.shape, dtype=torch.bool), list(pad))
+    for axis in range(len(pad) // 2):  # what the border holds is replaced
+        dim, before, after = input.ndim - 1 - axis, pad[2 * axis], pad[2 * axis + 1]
+        size = input.shape[dim]
+        input = input.index_select(dim, torch.arange(-before, size + after).clamp(0, size - 1))
+    return torch.where(inside, input, value)
 
 
 @functools.cache

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from normeq.certification import Certificate, Status
-from normeq.certification.prover import Example, arguments, certify, refuse_unfit, send
+from normeq.certification.examples import Example, arguments, refuse_unfit
+from normeq.certification.prover import certify, send
 from normeq.conversion.affine_form import make_affine
 from normeq.conversion.changes import ConversionReport
 from normeq.conversion.network_editor import NetworkEditor

@@ -17,7 +17,23 @@ def image_channels(net: nn.Module) -> int | None:
     >>> image_channels(nn.Sequential(nn.Conv2d(3, 8, 1), nn.Conv2d(8, 1, 1)))
     3
     """
-    layers = (layer for layer in net.modules() if isinstance(layer, _ConvNd))
-    first = next((layer.in_channels for layer in layers), None)
-    declared = getattr(net, "channels", first)
+    first = _first_convolution(net)
+    declared = getattr(net, "channels", None if first is None else first.in_channels)
     return None if declared is None else int(declared)
+
+
+def spatial_axes(net: nn.Module) -> int:
+    """Return how many spatial axes a network's input has: those of its first convolution, or 2.
+
+    Examples
+    --------
+    >>> from torch import nn
+    >>> spatial_axes(nn.Conv1d(1, 8, 3))
+    1
+    """
+    first = _first_convolution(net)
+    return 2 if first is None else len(first.kernel_size)
+
+
+def _first_convolution(net: nn.Module) -> _ConvNd | None:
+    return next((layer for layer in net.modules() if isinstance(layer, _ConvNd)), None)

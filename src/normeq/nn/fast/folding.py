@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import inspect
 from typing import TypeVar
 
@@ -11,6 +10,7 @@ from torch import fx, nn
 from torch.nn.utils import parametrize
 
 from normeq.nn.affine_residual import AffineResidual
+from normeq.nn.copies import bake_hooked_norms, private_copy
 from normeq.nn.fast.absorption import LINEAR_LAYERS, AbsorbingConv, absorb
 from normeq.nn.fast.borders import keep_borders
 from normeq.nn.fast.graph import GraphEditor, trace
@@ -39,7 +39,8 @@ def fold(net: ModuleT) -> ModuleT:
     >>> torch.allclose(fold(net)(x), net(x), atol=1e-5)
     True
     """
-    fast = copy.deepcopy(net).eval().requires_grad_(False)
+    fast = private_copy(net).eval().requires_grad_(False)
+    bake_hooked_norms(fast)
     for module in list(fast.modules()):
         bake(module)
     _rewrite(fast)
@@ -80,7 +81,7 @@ def fuse(net: ModuleT) -> ModuleT:
     True
     """
     shared = {id(tensor): tensor for tensor in (*net.parameters(), *net.buffers())}
-    twin = copy.deepcopy(net, shared)
+    twin = private_copy(net, shared)
     _rewrite(twin)
     return twin
 

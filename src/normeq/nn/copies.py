@@ -1,0 +1,63 @@
+"""Private copies of networks, also of those that torch's own copy refuses."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, TypeVar
+
+from torch import Tensor, nn
+from torch.nn.utils import remove_spectral_norm, remove_weight_norm
+from torch.nn.utils.spectral_norm import SpectralNorm
+from torch.nn.utils.weight_norm import WeightNorm
+
+ModuleT = TypeVar("ModuleT", bound=nn.Module)
+
+
+def private_copy(net: ModuleT, share: dict[int, Any] | None = None) -> ModuleT:
+    """Return a deep copy of a network.
+
+    Tensors that a network keeps from its last call, which torch does not copy because gradients
+    hang on them, are copied without these.
+
+    Parameters
+    ----------
+    net
+        Any network.
+    share
+        What the copy shares with the network, by identity.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from torch import nn
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     net = nn.utils.weight_norm(nn.Conv2d(1, 2, 3))
+    >>> private_copy(net).weight.shape
+    torch.Size([2, 1, 3, 3])
+    """
+    memo = dict(share or {})
+    for module in net.modules():
+        for value in vars(module).values():
+            if isinstance(value, Tensor) and not value.is_leaf:
+                memo.setdefault(id(value), value.detach().clone())
+    return copy.deepcopy(net, memo)
+
+
+def bake_hooked_norms(net: nn.Module) -> list[str]:
+    """Replace weights that a hook computes before each call by their values; return their paths.
+
+    These are the older forms of weight norm and spectral norm, ``torch.nn.utils.weight_norm`` and
+    ``torch.nn.utils.spectral_norm``.
+    """
+    baked = []
+    for path, module in net.named_modules():
+        for hook in list(module._forward_pre_hooks.values()):
+            if isinstance(hook, WeightNorm):
+                remove_weight_norm(module, hook.name)
+            elif isinstance(hook, SpectralNorm):
+                remove_spectral_norm(module, hook.name)
+            else:
+                continue
+            baked.append(path)
+    return baked
