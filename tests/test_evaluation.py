@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from helpers.small_networks import tiny
 from skimage import data
-from support import tiny
 from typer.testing import CliRunner
 
 import normeq

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from helpers.small_networks import DENOISERS, tiny
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
-from support import DENOISERS, tiny
 
 from normeq import assert_equivariant, equivariance_error, normalized
 

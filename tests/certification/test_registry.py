@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 import torch
+from helpers.small_networks import EVERY_NETWORK, describe, tiny
 from helpers.soundness import assert_sound
-from support import EVERY_NETWORK, describe, tiny
 
 from normeq.certification import Status, certify
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support import tiny
+from helpers.small_networks import tiny
 from typer.testing import CliRunner
 
 import normeq

@@ -8,8 +8,8 @@ import pytest
 import tifffile
 from click.testing import Result
 from helpers.image_samples import sample
+from helpers.small_networks import tiny
 from PIL import Image
-from support import tiny
 from typer.testing import CliRunner
 
 import normeq

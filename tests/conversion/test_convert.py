@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import torch
 from helpers.foreign_networks import Attentive, Conditioned, ResNet, UNet
+from helpers.small_networks import tiny
 from helpers.soundness import assert_sound, measure
-from support import tiny
 from torch import nn
 from torch.nn import functional as F
 

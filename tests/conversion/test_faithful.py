@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from support import tiny
+from helpers.small_networks import tiny
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.utils.parametrizations import spectral_norm, weight_norm

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from helpers.small_networks import DENOISERS, tiny
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from support import DENOISERS, tiny
 
 import normeq
 from normeq.denoising.missing import FILL_DEPTH

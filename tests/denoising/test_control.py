@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support import tiny
+from helpers.small_networks import tiny
 
 import normeq
 from normeq.errors import Cancelled, ResultError, UsageError

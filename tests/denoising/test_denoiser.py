@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from support import tiny
+from helpers.small_networks import tiny
 
 import normeq
 from normeq._support import memory

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import tifffile
 import zarr
-from support import tiny
+from helpers.small_networks import tiny
 from typer.testing import CliRunner
 
 import normeq

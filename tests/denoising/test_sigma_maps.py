@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from helpers.small_networks import tiny
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from support import tiny
 
 import normeq
 from normeq.errors import UsageError

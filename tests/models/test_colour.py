@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 import torch
+from helpers.small_networks import DENOISERS, tiny
 from hypothesis import given
 from hypothesis import strategies as st
-from support import DENOISERS, tiny
 from torch import Tensor
 
 import normeq

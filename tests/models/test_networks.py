@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 import torch
+from helpers.small_networks import DENOISERS, EVERY_NETWORK, describe, tiny
 from hypothesis import given
 from hypothesis import strategies as st
-from support import DENOISERS, EVERY_NETWORK, describe, tiny
 from torch import Tensor
 
 from normeq import equivariance_error

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 import torch
+from helpers.small_networks import DENOISERS, EVERY_TOLD_NETWORK, describe, tiny
 from hypothesis import given
 from hypothesis import strategies as st
 from safetensors import safe_open
 from safetensors.torch import save_file
-from support import DENOISERS, EVERY_TOLD_NETWORK, describe, tiny
 from torch import Tensor
 
 import normeq

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 import torch
+from helpers.small_networks import EVERY_NETWORK, describe, tiny
 from safetensors import safe_open
 from safetensors.torch import save_file
-from support import EVERY_NETWORK, describe, tiny
 from torch import Tensor
 
 import normeq

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from training.photographs import SHORT, short_recipe, write_photographs
+from helpers.photographs import SHORT, short_recipe, write_photographs
 from typer.testing import CliRunner
 
 import normeq
@@ -87,13 +87,13 @@ def test_a_run_leaves_weights_logs_a_curve_and_its_recipe(finished):
     assert best == round(max(row["psnr"] for row in validations), 3)
 
 
-def test_a_layer_that_fell_silent_is_named(photographs, tmp_path):
+def test_a_dead_layer_is_named(photographs, tmp_path):
     recipe = short_recipe()
     network = recipe.network
     net = normeq.create(network.architecture, network.variant, **network.size)
     torch.nn.init.zeros_(net.body[0].branch[0].weight)
-    normeq.save(net, tmp_path / "silent.safetensors", {})
-    recipe = short_recipe(f"network.init={tmp_path / 'silent.safetensors'}")
+    normeq.save(net, tmp_path / "dead.safetensors", {})
+    recipe = short_recipe(f"network.init={tmp_path / 'dead.safetensors'}")
     with pytest.warns(UserWarning, match=r"1 of 3 ReLUs .* the first body\.0\.branch\.1"):
         train(recipe, photographs, tmp_path / "run", validation=photographs)
 
@@ -159,7 +159,7 @@ def test_two_processes_share_a_batch_and_end_with_the_weights_of_one(photographs
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_polite_stop_keeps_the_last_step(photographs, finished, tmp_path, number, monkeypatch):
+def test_a_stop_keeps_the_last_step(photographs, finished, tmp_path, number, monkeypatch):
     sample = Patches.sample
 
     def interrupting(self: Patches, index: int):
@@ -227,7 +227,7 @@ def test_a_run_that_diverges_stops_and_keeps_its_last_good_checkpoint(
     assert all(t.isfinite().all() for t in kept.part("network").values())
 
 
-def test_a_network_that_computes_no_numbers_is_not_the_best(photographs, tmp_path, monkeypatch):
+def test_a_network_that_returns_nan_is_not_the_best(photographs, tmp_path, monkeypatch):
     from normeq.training import loop
 
     monkeypatch.setattr(loop, "psnr", lambda output, clean: math.nan)

@@ -36,7 +36,7 @@ def test_no_gradient_no_step():
 
 @given(exponent=st.floats(-44, -8))
 def test_gradients_whose_squares_vanish_make_no_wild_step(exponent):
-    # What the running mean leaves of a kernel behind units that have fallen silent.
+    # What the running mean leaves of a kernel behind dead units.
     matrix = torch.randn(64, 576, generator=torch.Generator().manual_seed(0)) * 10**exponent
     assert torch.linalg.matrix_norm(orthogonalized(matrix), 2) < 1.3
 

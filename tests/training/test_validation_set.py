@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from helpers.photographs import short_recipe
 from skimage import data
-from training.photographs import short_recipe
 
 from normeq.training.recipe import Validation
 from normeq.training.validation_set import Condition, conditions, noisy_images

@@ -93,7 +93,7 @@ class Add(nn.Module):
 class PlainBlocks(BuildingBlocks):
     """Zero-padded convolutions and ReLU, with biases (ordinary) or without (scale-equivariant).
 
-    With `sort`, sort pooling takes the place of ReLU: it scales as well, and never falls silent.
+    With `sort`, sort pooling takes the place of ReLU: it scales as well, and never dies.
     """
 
     def __init__(self, bias: bool, sort: bool = False) -> None:

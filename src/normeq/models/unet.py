@@ -29,7 +29,7 @@ class UNet(DenoisingNetwork):
         The factor by which the image is folded into channels before the first convolution.
     sort
         Whether sort pooling takes the place of ReLU in the variants that have it. In a long
-        training at a high rate, ReLU falls silent at all scales but the finest.
+        training at a high rate, ReLUs die at all scales but the finest.
 
     Examples
     --------

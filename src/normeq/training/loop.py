@@ -20,12 +20,12 @@ from normeq.images.folder import Folder, read_folder
 from normeq.metrics import psnr
 from normeq.training import checkpoint
 from normeq.training.data import Patches, prefetch
+from normeq.training.dead_relus import watching_relus
 from normeq.training.log import Log
 from normeq.training.recipe import Recipe
 from normeq.training.recipe_file import changes
 from normeq.training.samples import SampleBatch
 from normeq.training.schedule import learning_rate
-from normeq.training.silence import watching_relus
 from normeq.training.state import State
 from normeq.training.stopping import Stopped, stop_requests
 from normeq.training.summary import DATA, FILES, NETWORK, TrainingSummary
@@ -33,7 +33,7 @@ from normeq.training.validation_set import conditions, noisy_images
 
 
 class DivergedError(NormeqError):
-    """A training whose loss or gradient is no longer a number."""
+    """A run whose loss, gradient or output is NaN or infinite."""
 
 
 def train(
@@ -130,7 +130,7 @@ class _Session:
         self._training_recorded = 0.0
 
     def go(self) -> TrainingSummary:
-        """Take the steps that are left."""
+        """Take the remaining steps."""
         state, summary = self._state, self._summary
         if self._accelerator.is_main_process:
             self._log = Log(self._out, state.step, self._recipe.optimization.steps)
@@ -156,7 +156,7 @@ class _Session:
         return stop_requests() if alone else nullcontext(lambda: False)
 
     def _batches(self) -> Generator[SampleBatch]:
-        """Yield this process's share of every batch that is left."""
+        """Yield this process's share of every remaining batch."""
         state, settings = self._state, self._recipe.optimization
         share = settings.batch // self._accelerator.num_processes
         first = state.samples + share * self._accelerator.process_index
@@ -201,7 +201,7 @@ class _Session:
         if not (math.isfinite(loss) and math.isfinite(norm)):
             raise DivergedError(
                 f"the training diverged before step {state.step} (loss {loss:g}, gradient norm "
-                f"{norm:g}); its last good checkpoint is kept: resume it with a lower "
+                f"{norm:g}); the last good checkpoint is kept: resume it with a lower "
                 "optimization.learning_rate or optimization.clip."
             )
         settings = self._recipe.optimization
@@ -228,8 +228,8 @@ class _Session:
         mean = fmean(scores.values()) if scores else None
         if mean is not None and math.isnan(mean):
             raise DivergedError(
-                f"the network computes values that are no numbers at step {state.step}; its last "
-                "good checkpoint is kept."
+                f"the network returns NaN at step {state.step}; the last good checkpoint is kept: "
+                "resume it with a lower optimization.learning_rate."
             )
         is_best = mean is not None and (state.best is None or mean > state.best)
         if is_best:
@@ -262,18 +262,18 @@ class _Session:
                         output = network(*batch.arguments(recipe.network))
                         row[index] = psnr(output.cpu().numpy(), batch.target.cpu().numpy())
         network.train()
-        self._warn_of_silence(passing)
+        self._warn_of_dead_relus(passing)
         total = self._accelerator.reduce(measured.to(self._accelerator.device), "sum")
         means = total.mean(1).tolist()
         return {each.name: mean for each, mean in zip(listed, means, strict=True)}
 
-    def _warn_of_silence(self, passing: dict[str, Tensor]) -> None:
-        """Say so if a whole layer passes nothing on any more: the run may look well without it."""
-        silent = [name for name, channels in passing.items() if not channels.any()]
-        if silent and self._accelerator.is_main_process:
+    def _warn_of_dead_relus(self, passing: dict[str, Tensor]) -> None:
+        """Warn if a whole layer is dead: the scores alone may not show it."""
+        dead = [name for name, channels in passing.items() if not channels.any()]
+        if dead and self._accelerator.is_main_process:
             warnings.warn(
-                f"{len(silent)} of {len(passing)} ReLUs let nothing pass any more, the first "
-                f"{silent[0]}: start again with a lower optimization.learning_rate, or with sort "
+                f"{len(dead)} of {len(passing)} ReLUs are zero for every image, the first "
+                f"{dead[0]}: start again with a lower optimization.learning_rate, or with sort "
                 "pooling instead.",
                 stacklevel=2,
             )

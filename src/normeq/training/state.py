@@ -163,7 +163,7 @@ class State:
 
 
 def _optimizers(parameters: list[nn.Parameter], settings: Optimization) -> list[Optimizer]:
-    """Return what steps the parameters: with Muon, Adam is left with those that are no kernels."""
+    """Return the optimisers: with "muon", Muon steps the kernels and Adam everything else."""
     by_muon = [p for p in parameters if settings.optimizer == "muon" and is_matrix(p)]
     stepped = {id(p) for p in by_muon}
     by_adam = [p for p in parameters if id(p) not in stepped]

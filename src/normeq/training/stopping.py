@@ -1,4 +1,4 @@
-"""A polite end: the first Ctrl-C, or a termination by the system, waits for the end of a step."""
+"""Stopping cleanly: the first Ctrl-C or SIGTERM takes effect at the end of a step."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from normeq.errors import NormeqError
 
 
-class Stopped(NormeqError):  # not a fault
+class Stopped(NormeqError):
     """A run that was asked to stop, and did so with a checkpoint."""
 
     exit_code = 130

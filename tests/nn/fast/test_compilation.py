@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from support import tiny
+from helpers.small_networks import tiny
 from typer.testing import CliRunner
 
 import normeq

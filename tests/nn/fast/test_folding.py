@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 from helpers.foreign_networks import ResNet, UNet
-from support import EVERY_NETWORK, describe, tiny
+from helpers.small_networks import EVERY_NETWORK, describe, tiny
 from torch import Tensor, nn
 
 from normeq import assert_equivariant, convert, fold

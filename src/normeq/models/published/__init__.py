@@ -119,7 +119,7 @@ def read_state_dict(path: str | os.PathLike[str]) -> dict[str, Tensor]:
         raise WeightsError(
             f"{path} holds more than tensors, or is damaged; nothing else is ever unpickled."
         ) from error
-    # Whatever the unpickler stumbles over in bytes that are no pickle.
+    # What the unpickler raises on bytes that are not a pickle.
     except (RuntimeError, EOFError, OSError, ValueError, LookupError, TypeError) as error:
         raise WeightsError(f"{path} is not a whole file of torch.save.") from error
     if not isinstance(content, Mapping) or not all(

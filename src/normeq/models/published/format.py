@@ -21,7 +21,7 @@ class PublishedFormat(ABC):
 
     @abstractmethod
     def source_name(self, name: str, scales: int) -> str:
-        """Return the source's name for one of our layers, in a network of so many scales."""
+        """Return the source's name for one of our layers, in a network with that many scales."""
 
     def kernel(self, tensors: StateDict, source: str, layer: nn.Module) -> Tensor:
         """Return the kernel that a layer of the source applies."""

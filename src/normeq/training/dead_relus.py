@@ -1,4 +1,4 @@
-"""Channels that ReLU has silenced: they pass nothing on, and no gradient brings them back."""
+"""Dead ReLUs: channels that are zero for every image, so that no gradient revives them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 @contextmanager
 def watching_relus(network: nn.Module) -> Iterator[dict[str, Tensor]]:
-    """Note for every ReLU, by the name of its layer, which channels it ever lets pass.
+    """Record for every ReLU, by its name, which channels are ever above zero.
 
     Examples
     --------
