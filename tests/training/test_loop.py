@@ -231,7 +231,7 @@ def test_a_network_that_returns_nan_is_not_the_best(photographs, tmp_path, monke
     from normeq.training import loop
 
     monkeypatch.setattr(loop, "psnr", lambda output, clean: math.nan)
-    with pytest.raises(DivergedError, match="no numbers at step 6"):
+    with pytest.raises(DivergedError, match="returns NaN at step 6"):
         train(short_recipe(), photographs, tmp_path / "run", validation=photographs)
     assert not (tmp_path / "run" / "best.safetensors").exists()
 
