@@ -78,8 +78,9 @@ def test_what_is_darker_than_dark_is_not_cut_off():
 
 
 def test_noise_of_one_level_is_scaled():
-    transform = stabilisation_of(NoiseModel.uniform(4.0))
-    assert transform == Scaling(4.0)
+    transform = stabilisation_of(NoiseModel.uniform(4.0, level=7.0))
+    assert transform == Scaling(4.0, 7.0)
+    np.testing.assert_array_equal(transform.forward([7.0, 11.0]), [0.0, 1.0])
     np.testing.assert_array_equal(transform.inverse(transform.forward([8.0, 1.0])), [8.0, 1.0])
 
 

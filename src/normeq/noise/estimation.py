@@ -26,8 +26,9 @@ _FEWEST_BLOCKS = 16
 # The correlation is measured in this share of the blocks, the quietest; the level in the
 # quieter blocks of each brightness.
 _QUIETEST = 0.02
-_FEWEST_QUIET = 80
+_FEWEST_QUIET = 40
 _QUIET_AT_LEVEL = 0.08
+_FEWEST_AT_LEVELS = 80
 _BLOCKS_A_LEVEL = 128
 _ROUNDS = 3
 # Texture falls with frequency. The level is measured where noise dominates: a coefficient with
@@ -216,7 +217,7 @@ class _Estimate:
         """Choose the blocks with the least energy at low frequencies."""
         low = spectra.COSINE_INNER & (spectra.COSINE_FREQUENCY < 0.6)
         energies = self._whitened(rho, low)
-        share = np.clip(_FEWEST_QUIET / len(energies), _QUIET_AT_LEVEL, 1.0)
+        share = np.clip(_FEWEST_AT_LEVELS / len(energies), _QUIET_AT_LEVEL, 1.0)
         quiet = np.zeros(len(energies), bool)
         for part in level_bins(self._blocks.levels, _BLOCKS_A_LEVEL):
             quiet[part[energies[part] <= np.quantile(energies[part], share)]] = True

@@ -109,24 +109,27 @@ class GeneralizedAnscombe:
 
 @dataclass(frozen=True)
 class Scaling:
-    """Bring noise of one level to level 1: ``y / σ``."""
+    """Bring noise of one level to level 1: ``(y - center) / σ``."""
 
     sigma: float
+    center: float = 0.0
 
     def __post_init__(self) -> None:
         if not self.sigma > 0:
             raise UsageError(f"sigma is {self.sigma:g}; it must be positive.")
 
     def forward(self, values: ArrayLike) -> Floats:
-        return np.asarray(values, dtype=np.float64) / self.sigma
+        return (np.asarray(values, dtype=np.float64) - self.center) / self.sigma
 
     def inverse(self, values: ArrayLike) -> Floats:
-        return np.asarray(values, dtype=np.float64) * self.sigma
+        return np.asarray(values, dtype=np.float64) * self.sigma + self.center
 
 
 def stabilisation_of(model: NoiseModel) -> Stabilisation:
     """Return the transform that brings the noise of a model to variance 1 at every level."""
-    return Scaling(model.mean_sigma) if model.is_uniform else GeneralizedAnscombe.of(model)
+    if model.is_uniform:
+        return Scaling(model.mean_sigma, model.mean)
+    return GeneralizedAnscombe.of(model)
 
 
 @lru_cache(maxsize=64)
