@@ -45,7 +45,8 @@ class DicomSource(ImageFile):
             encoding = read_file_meta_info(path).TransferSyntaxUID
             if encoding in (DeflatedExplicitVRLittleEndian, ExplicitVRBigEndian):
                 raise InputError(
-                    f"{path}: is stored as {encoding.name}; convert it to Explicit VR first."
+                    f"{path}: is stored as {encoding.name}; convert it to "
+                    "Explicit VR Little Endian first."
                 )
             data = pydicom.dcmread(path)
             self._check_meaning(path, data)

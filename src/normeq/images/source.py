@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar, Self
@@ -31,6 +31,22 @@ class Band:
     frame: int
     start: int
     pixels: Pixels
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What a format says of its pixels beside their values.
+
+    Attributes
+    ----------
+    sizes
+        Length of a pixel along X, Y and Z in micrometers, along T in seconds.
+    channels
+        Names of the channels.
+    """
+
+    sizes: Mapping[str, float] = field(default_factory=dict)
+    channels: Sequence[str] = ()
 
 
 class ImageSource(ABC):
@@ -132,6 +148,11 @@ class ImageFile(ImageSource):
     ) -> None:
         super().__init__(shape, dtype, axes, **about)
         self.path = path
+
+    @property
+    def calibration(self) -> Calibration:
+        """Pixel sizes and names of channels, for a result in another format."""
+        return Calibration()
 
     @property
     def parts(self) -> Sequence[ImageFile]:

@@ -23,6 +23,8 @@ _WHITE_IS_ZERO, _BLACK_IS_ZERO, RGB, PALETTE, CMYK, _YCBCR, _LINEAR_RAW = 0, 1, 
 COLORMAP, _NODATA = 320, 42113
 # Compressions that give back the very pixels; the others turn YCbCr into RGB.
 LOSSLESS = {1, 5, 8, 32773, 32946, 34925, 50000}
+# Names of the images that a scanner of slides stores beside the slide.
+_SMALL_IMAGES = {"thumbnail", "label", "macro", "overview"}
 # So many files of an image in many are held open.
 _OPEN_AT_ONCE = 64
 
@@ -47,12 +49,7 @@ class TiffSource(ImageFile):
         if self.tif.ome_metadata:
             check_places(path, self.tif.ome_metadata)
         self._follow_description(path)
-        if len(self.tif.series) != 1:
-            raise InputError(
-                f"{path}: holds {len(self.tif.series)} images of different kinds; "
-                "save the one to denoise as a file of its own."
-            )
-        self.series = self.tif.series[0]
+        self.series = self._main_series(path)
         self.key: Any = self.series.keyframe
         found = self.series.axes
         if not found.endswith(("YX", "YXS")) or self.key.imagedepth > 1:
@@ -80,6 +77,24 @@ class TiffSource(ImageFile):
             blank=_nodata(self.key, dtype),
         )
         self._check_whole()
+
+    def _main_series(self, path: Path) -> Any:
+        """Return the image of the file, and name the thumbnails and labels that are left out."""
+        first, *others = self.tif.series
+        small = [
+            series
+            for series in others
+            if series.name.lower() in _SMALL_IMAGES or series.keyframe.is_reduced
+        ]
+        if len(small) < len(others):
+            raise InputError(
+                f"{path}: holds {len(self.tif.series)} images of different kinds; "
+                "save the one to denoise as a file of its own."
+            )
+        if small:
+            names = ", ".join(printable(series.name.lower()) or "a thumbnail" for series in small)
+            log.warning("%s: left out of the result: %s", path, names)
+        return first
 
     def _follow_description(self, path: Path) -> None:
         """Take the pages as they are where their description makes no sense."""
