@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import copy
 
+import numpy as np
 import pytest
 import torch
 from helpers.classic_networks import CASES, Case, Of, affine
@@ -273,3 +274,49 @@ def test_declared_inputs() -> None:
     assert certify(Masked(), pair, inputs=["image", "own-image"]).norm is Status.BROKEN
     with pytest.raises(UsageError, match="for each of the 2 arguments"):
         certify(Two(), pair, inputs=["image"])
+
+
+@pytest.mark.filterwarnings("ignore:.*is deprecated in favor of:FutureWarning")
+def test_weights_computed_by_hooks_are_no_obstacle() -> None:
+    hooked = nn.utils.weight_norm(nn.Conv2d(1, 4, 3, bias=False))
+    net = nn.Sequential(hooked, nn.ReLU(), nn.utils.spectral_norm(nn.Conv2d(4, 1, 3, bias=False)))
+    net(torch.rand(1, 1, 8, 8))
+    certificate = certify(net.eval())
+    assert certificate.scale is Status.PROVEN, certificate.table()
+    assert certificate.shift is Status.BROKEN
+    for to in ("scale-equiv", "norm-equiv-wrapped"):
+        twin, _ = normeq.convert(net, to, torch.rand(1, 1, 8, 8))
+        if to == "scale-equiv":
+            torch.testing.assert_close(twin(net_image := torch.rand(1, 1, 8, 8)), net(net_image))
+    normeq.fold(net)
+
+
+def test_a_transformer_layer_is_certified() -> None:
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True).eval()
+    certificate = certify(layer, torch.rand(1, 5, 8))
+    assert certificate.norm is Status.BROKEN, certificate.table()
+
+
+class AuthorsPadding(nn.Module):
+    """A network of three scales around which images are padded with their mean, as in the paper."""
+
+    def __init__(self, net: nn.Module) -> None:
+        super().__init__()
+        self.net = net
+
+    def forward(self, x):
+        height, width = x.size()[-2:]
+        bottom = int(np.ceil(height / 8) * 8 - height)
+        right = int(np.ceil(width / 8) * 8 - width)
+        x = nn.functional.pad(x, (0, right, 0, bottom), mode="constant", value=float(x.mean()))
+        return self.net(x)[..., :height, :width]
+
+
+def test_the_authors_kind_of_padding_is_proven_at_even_and_odd_sizes() -> None:
+    inner = normeq.create("drunet", "norm-equiv", widths=(4, 4, 6, 6), blocks=1).eval()
+    certificate = certify(AuthorsPadding(inner))
+    assert certificate.norm is Status.PROVEN, certificate.table()
+    assert {height % 8 for height, _ in certificate.sizes} == set(range(8))
+    ordinary = normeq.create("drunet", "scale-equiv", widths=(4, 4, 6, 6), blocks=1).eval()
+    certificate = certify(AuthorsPadding(ordinary))
+    assert (certificate.scale, certificate.shift) == (Status.PROVEN, Status.BROKEN)

@@ -11,7 +11,8 @@ from helpers.soundness import assert_sound, measure
 from torch import Tensor, nn
 from torch.nn import functional
 
-from normeq.certification import Status, certify
+from normeq.certification import Status, certify, register_law
+from normeq.errors import UsageError
 
 
 def ratios(x: Tensor) -> Tensor:
@@ -238,3 +239,112 @@ def test_other_names_of_lawful_operations_are_known(name: str) -> None:
     net = Of(lambda _, x: ALIASES[name](x))
     certificate = certify(net, torch.rand(1, 1, 4, 5))
     assert certificate.norm is Status.PROVEN, certificate.table()
+
+
+def blurred(x: Tensor) -> Tensor:
+    spectrum = torch.fft.rfft2(x)
+    rows, columns = torch.fft.fftfreq(x.shape[-2])[:, None], torch.fft.rfftfreq(x.shape[-1])
+    return torch.fft.irfft2(spectrum * torch.exp(-(rows**2 + columns**2)), s=x.shape[-2:])
+
+
+def wavy(x: Tensor) -> Tensor:
+    places = torch.stack(torch.meshgrid(*[torch.linspace(-0.6, 0.6, 4)] * 2, indexing="xy"), -1)
+    return functional.grid_sample(x, places[None].to(x.dtype), align_corners=False)
+
+
+def warped(x: Tensor, padding: str) -> Tensor:
+    steps = torch.tanh(ratios(x))
+    places = torch.stack((steps, steps.roll(1, 2)), -1)[:, 0]
+    return functional.grid_sample(x, places, padding_mode=padding, align_corners=False)
+
+
+def solved(x: Tensor) -> Tensor:
+    matrix = torch.eye(4, dtype=x.dtype) + 0.1 * torch.ones(4, 4, dtype=x.dtype).tril()
+    return torch.linalg.solve(matrix, matrix @ x)
+
+
+def wiener(x: Tensor) -> Tensor:
+    y = (x - x.mean())[0, 0]
+    gram = y @ y.mT + y.square().sum() * torch.eye(4, dtype=x.dtype)
+    return x + (gram @ torch.linalg.solve(gram, y))[None, None]
+
+
+def scattered(x: Tensor) -> Tensor:
+    flat = x.flatten(2)
+    index = torch.arange(20).flip(0).expand(flat.shape)
+    return torch.zeros_like(flat).scatter(2, index, flat).reshape(x.shape)
+
+
+def counted(x: Tensor) -> Tensor:
+    flat, index = x.flatten(), torch.arange(20) // 4
+    sums = torch.zeros(5, dtype=x.dtype).index_add(0, index, flat)
+    return sums / torch.zeros(5, dtype=x.dtype).index_add(0, index, torch.ones_like(flat))
+
+
+MORE: dict[str, tuple[str, Callable[[Tensor], Tensor]]] = {
+    "filter in frequency": ("proven", blurred),
+    "magnitudes": ("broken", lambda x: x + torch.fft.fft2(x).abs().mean()),
+    "magnitudes of differences": ("proven", lambda x: x + torch.fft.fft2(x - x.mean()).abs().sum()),
+    "real part": ("proven", lambda x: torch.fft.ifft2(torch.fft.fft2(x)).real),
+    "fixed places": ("proven", wavy),
+    "places in the image": ("proven", lambda x: warped(x, "border")),
+    "places outside": ("broken", lambda x: 3 * warped(2 * x, "zeros")),
+    "linear system": ("proven", solved),
+    "system of the image": ("proven", wiener),
+    "scatter": ("proven", scattered),
+    "means by index": ("proven", counted),
+    "hypotenuse": ("proven", lambda x: x + torch.hypot(x - x.mean(), x - x.amin())),
+    "angle": ("proven", lambda x: x + x.std() * torch.atan2(x - x.mean(), x - x.amin())),
+    "angle of the image": ("broken", lambda x: x + torch.atan2(x, x.mean() - x)),
+    "addcdiv": ("proven", lambda x: torch.addcdiv(x, x - x.mean(), ratios(x).exp())),
+    "glu": ("proven", lambda x: x + x.std() * functional.glu(ratios(torch.cat((x, x), 1)), 1)),
+    "truths": ("proven", lambda x: torch.where((x > x.mean()) & ~(x < x.mean()), x, x.mean())),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MORE)
+def test_sampling_scattering_spectra_and_systems(name: str) -> None:
+    expected, function = MORE[name]
+    net, image = Of(lambda _, x: function(x)), torch.rand(1, 1, 4, 5)
+    certificate = certify(net, image)
+    assert str(certificate.norm) == expected, certificate.table()
+    if expected == "proven":
+        assert max(measure(net, image.double()).values()) < 1e-6
+
+
+def test_operations_of_users_get_laws() -> None:
+    @torch.library.custom_op("normeq_tests::mean3", mutates_args=())
+    def mean3(x: Tensor) -> Tensor:
+        return (x + x.roll(1, -1) + x.roll(-1, -1)) / 3
+
+    @mean3.register_fake
+    def _(x: Tensor) -> Tensor:
+        return torch.empty_like(x)
+
+    net, image = Of(lambda _, x: mean3(x)), torch.rand(1, 1, 4, 5)
+    assert certify(net, image).norm is Status.UNKNOWN
+    register_law(mean3, "linear")
+    assert certify(net, image).norm is Status.PROVEN
+    register_law("normeq_tests::mean3", lambda op, x: op.output(1.0, 1.0))
+    assert certify(net, image).norm is Status.PROVEN
+    register_law("normeq_tests::mean3", "curve")
+    assert certify(net, image).norm is Status.UNKNOWN  # no counterexample
+    with pytest.raises(UsageError, match="not a law"):
+        register_law("normeq_tests::mean3", "magic")
+    with pytest.raises(UsageError, match="does not name"):
+        register_law("mean3", "linear")
+
+
+def test_a_law_that_fails_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    @torch.library.custom_op("normeq_tests::faulty", mutates_args=())
+    def faulty(x: Tensor) -> Tensor:
+        return x.clone()
+
+    @faulty.register_fake
+    def _(x: Tensor) -> Tensor:
+        return torch.empty_like(x)
+
+    register_law(faulty, lambda op, x: 1 / 0)
+    certificate = certify(Of(lambda _, x: faulty(x)), torch.rand(1, 1, 4, 5))
+    assert certificate.norm is Status.UNKNOWN
+    assert "the law of normeq_tests::faulty failed" in caplog.text

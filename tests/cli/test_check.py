@@ -25,6 +25,12 @@ def function():
     return abs
 def needs_arguments(size):
     return None
+class Raises(torch.nn.Module):
+    channels = 1
+    def forward(self, x):
+        raise RuntimeError("out of luck")
+def raises():
+    return Raises()
 """
 
 
@@ -104,3 +110,20 @@ def test_prove_refuses_what_is_no_network(factories: str) -> None:
     result = CliRunner().invoke(app, ["check", "--prove", f"{factories}:function"])
     assert result.exit_code == 2
     assert "only networks can be proven" in result.output
+
+
+def test_a_network_that_raises_is_reported_as_such(factories: str) -> None:
+    result = CliRunner().invoke(app, ["check", "--prove", f"{factories}:raises"])
+    assert result.exit_code == 2
+    assert "out of luck" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_prove_with_a_shape_and_further_arguments(factories: str) -> None:
+    options = ["--prove", "--shape", "1,1,24,17", "--input", "sigma=0.2"]
+    result = CliRunner().invoke(app, ["check", f"{factories}:with_sigma", *options])
+    assert result.exit_code == 0, result.output
+    assert "at 24x17 pixels" in result.stdout
+    for wrong in (["--shape", "1,x"], ["--input", "sigma"], ["--input", "gamma=1"]):
+        result = CliRunner().invoke(app, ["check", f"{factories}:with_sigma", "--prove", *wrong])
+        assert result.exit_code == 2, result.output

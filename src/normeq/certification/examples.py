@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import inspect
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -40,6 +41,28 @@ def arguments(module: nn.Module, example: Example | None) -> list[Any]:
 
     args: list[Any] = tree_map(prepared, parts)
     return args
+
+
+def named_arguments(
+    module: nn.Module, shape: Sequence[int] | None, values: Mapping[str, float]
+) -> list[Any] | None:
+    """Return an example of a given shape, with numbers for some of the network's arguments.
+
+    None if nothing is given, so that an example is made up.
+    """
+    if shape is None and not values:
+        return None
+    image = arguments(module, None)[0] if shape is None else torch.zeros(*shape)
+    parameters = list(inspect.signature(module.forward).parameters.values())[1:]
+    unknown = [name for name in values if name not in {p.name for p in parameters}]
+    if unknown:
+        raise UsageError(
+            f"{type(module).__name__} does not take {unknown[0]!r}: after the image it takes "
+            f"{', '.join(p.name for p in parameters) or 'nothing'}."
+        )
+    last = max((n for n, p in enumerate(parameters, 1) if p.name in values), default=0)
+    rest = [values.get(p.name, p.default) for p in parameters[:last]]
+    return [image, *rest]
 
 
 def _made_up(module: nn.Module, like: Tensor) -> list[Any]:

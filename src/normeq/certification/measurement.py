@@ -176,18 +176,21 @@ class _Asked:
     def __init__(self, net: nn.Module, args: Sequence[Any], variation: Variation) -> None:
         self._net = net
         self._args = args
-        self._change = variation
+        self._variation = variation
         self._reference = self._outputs(args)
 
     def error(self, gain: float, offset: float) -> float:
-        """Return the worst deviation, relative to gain or offset; infinite for NaN."""
-        changed = self._outputs(self._change.applied(self._args, gain, offset))
+        """Return the worst deviation, relative to gain or offset; infinite for NaN and failures."""
+        try:
+            changed = self._outputs(self._variation.applied(self._args, gain, offset))
+        except Exception:  # beyond the range of its numbers a network may fail altogether
+            return math.inf
         worst = 0.0
         for output, still in zip(changed, self._reference, strict=True):
             if still.numel():
-                expected = self._change.expected(still, gain, offset)
+                expected = self._variation.expected(still, gain, offset)
                 unit = gain * (float(still.abs().max()) + 1.0) if gain != 1 else abs(offset) + 1.0
-                unit = unit if self._change.followed else float(still.abs().max()) + 1.0
+                unit = unit if self._variation.followed else float(still.abs().max()) + 1.0
                 error = float((output - expected).abs().max() / unit)
                 worst = max(worst, math.inf if math.isnan(error) else error)
         return worst

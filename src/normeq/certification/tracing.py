@@ -188,7 +188,11 @@ def _pad_with(input: Tensor, pad: Sequence[int], mode: str = "constant", value: 
 def _decompositions() -> dict[Any, Any]:
     """Operations that are written out in simpler ones, because they have no law of their own."""
     table: Any = torch.export.default_decompositions()
-    return {op: table[op] for op in list(table) if op._schema.name.split("::")[1] in _WRITTEN_OUT}
+
+    def is_written_out(name: str) -> bool:
+        return name in _WRITTEN_OUT or name.startswith("fft_")
+
+    return {op: table[op] for op in list(table) if is_written_out(op._schema.name.split("::")[1])}
 
 
 def _first_sentence(error: Exception) -> str:

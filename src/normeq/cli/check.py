@@ -26,6 +26,14 @@ def check(
             "--prove", help="Prove it for all images, or name the layers that break it and why."
         ),
     ] = False,
+    shape: Annotated[
+        str | None,
+        typer.Option(help="With --prove: the shape to prove it for, as 1,3,64,64."),
+    ] = None,
+    input: Annotated[
+        list[str] | None,
+        typer.Option(help="With --prove: a further argument of the network, as sigma=0.1."),
+    ] = None,
     draw: Annotated[
         Path | None,
         typer.Option(help="With --prove: draw the graph, coloured by kind, to this file."),
@@ -44,7 +52,7 @@ def check(
 
     f = resolve(model)
     if prove or draw:
-        _prove(model, f, draw)
+        _prove(model, f, draw, shape, input or [])
         return
     if sigma is None and takes_sigma(f) == "always":
         sigma = 0.1
@@ -56,23 +64,49 @@ def check(
     typer.echo(f"{model} is {verdict(rows)}.")
 
 
-def _prove(model: str, f: Callable[..., Any], draw: Path | None) -> None:
+def _prove(
+    model: str, f: Callable[..., Any], draw: Path | None, shape: str | None, inputs: list[str]
+) -> None:
     """Print a network's certificate; exit with 1 unless normalization-equivariance is proven."""
     from torch import nn
 
     from normeq.certification import Status, certify
+    from normeq.certification.examples import named_arguments
     from normeq.errors import UsageError
 
     if not isinstance(f, nn.Module):
         raise UsageError(
             f"{model} is a function: only networks can be proven; leave --prove out to measure it."
         )
-    certificate = certify(f)
+    certificate = certify(f, named_arguments(f, _shape(shape), dict(map(_number, inputs))))
     if draw is not None:
         _draw(certificate, draw)
     typer.echo(certificate.table())
     if certificate.norm is not Status.PROVEN:
         raise typer.Exit(1)
+
+
+def _shape(text: str | None) -> list[int] | None:
+    """Read ``1,3,64,64``."""
+    from normeq.errors import UsageError
+
+    if text is None:
+        return None
+    lengths = [int(part) if part.strip().isdigit() else 0 for part in text.split(",")]
+    if len(lengths) < 2 or min(lengths) < 1:
+        raise UsageError(f"--shape {text} is not a shape: use whole numbers, as 1,3,64,64.")
+    return lengths
+
+
+def _number(text: str) -> tuple[str, float]:
+    """Read ``sigma=0.1``."""
+    from normeq.errors import UsageError
+
+    name, _, value = text.partition("=")
+    try:
+        return name, float(value)
+    except ValueError as error:
+        raise UsageError(f"--input {text} is not NAME=NUMBER, as sigma=0.1.") from error
 
 
 def _draw(certificate: Certificate, path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any, Literal, get_args
 
 import torch
@@ -20,6 +19,7 @@ from normeq.errors import UsageError
 from normeq.models.building_blocks import Variant
 from normeq.models.network import equivariance_of
 from normeq.nn import Normalized
+from normeq.nn.copies import private_copy
 
 Target = Literal["scale-equiv", "norm-equiv", "norm-equiv-residual", "norm-equiv-wrapped"]
 TARGETS: tuple[Target, ...] = get_args(Target)
@@ -67,7 +67,7 @@ def convert(
     if to not in TARGETS:
         raise UsageError(f"{to!r} is not a variant to convert to: use one of {', '.join(TARGETS)}.")
     args = _filled(arguments(module, example))
-    reference = copy.deepcopy(module).eval()
+    reference = private_copy(module).eval()
     refuse_unfit(reference, args)
     editor = NetworkEditor(module, args)
     if to == "norm-equiv-wrapped":
@@ -82,7 +82,7 @@ def convert(
             refuse_misfit(reference, args)
             editor.wrap(OnDifferences(editor.root))
     twin = editor.root
-    certificate = certify(copy.deepcopy(twin).eval(), args)
+    certificate = certify(private_copy(twin).eval(), args)
     _refuse(module, to, certificate)
     sizes = tuple(sum(p.numel() for p in net.parameters()) for net in (module, twin))
     report = ConversionReport(
@@ -129,7 +129,7 @@ def _refuse(module: nn.Module, to: Target, certificate: Certificate) -> None:
 @torch.no_grad()
 def _distance(module: nn.Module, twin: nn.Module, args: list[object]) -> float:
     """Measure how far the twin's output is from the original's, in spreads of that."""
-    before, after = (copy.deepcopy(net).eval()(*args) for net in (module, twin))
+    before, after = (private_copy(net).eval()(*args) for net in (module, twin))
     if not isinstance(before, Tensor):
         return float("nan")
     spread = before.double().std()

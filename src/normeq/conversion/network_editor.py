@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -12,6 +11,7 @@ from torch import nn
 from normeq.conversion.changes import Change
 from normeq.conversion.forward_pass import Call, ForwardPass, open_forward_pass
 from normeq.conversion.operations import class_name
+from normeq.nn.copies import bake_hooked_norms, private_copy
 
 
 class NetworkEditor:
@@ -29,8 +29,11 @@ class NetworkEditor:
     """
 
     def __init__(self, module: nn.Module, args: Sequence[Any]) -> None:
-        self.root = copy.deepcopy(module)
-        self.changes: list[Change] = []
+        self.root = private_copy(module)
+        self.changes = [
+            Change(path, "weight norm by a hook", "its present weights")
+            for path in bake_hooked_norms(self.root)
+        ]
         self.forward_passes = self._open_forward_passes(args)
 
     def layers(self) -> Iterator[tuple[str, nn.Module]]:

@@ -3,19 +3,23 @@
 from normeq.certification.rules import (
     attention,
     elementwise,
+    gathering,
     linear,
     movement,
     normalization,
     ordering,
     products,
+    spectral,
 )
 
 __all__ = [
     "attention",
     "elementwise",
+    "gathering",
     "linear",
     "movement",
     "normalization",
     "ordering",
     "products",
+    "spectral",
 ]

@@ -57,11 +57,13 @@ def copy(op: Operation, into: Any, source: Any, *_: Any) -> Shadow:
 
 
 @law("to", "_to_copy", "type_as", "to_dtype", many=True)
-def cast(op: Operation, x: Any, *args: Any, **kwargs: Any) -> Shadow:
+def cast(op: Operation, x: Shadow | Tensor, *args: Any, **kwargs: Any) -> Shadow:
     """Keep the law in another number format; whole numbers are judged as any operation's are."""
     if not isinstance(x, Shadow):
         return lift(x)
-    return replace(x, slack=x.slack.hypot(op.eps * x.c))
+    if op.dtype.is_complex and not x.c.is_complex():
+        x = replace(x, c=x.c.to(torch.complex128), v=x.v.to(torch.complex128))
+    return replace(x, slack=x.slack.hypot(op.eps * x.c.abs()))
 
 
 def whole_numbers(op: Operation, x: Shadow) -> Shadow:
