@@ -20,6 +20,7 @@ from normeq.cli.denoise import denoise
 from normeq.cli.evaluate import evaluate
 from normeq.cli.import_weights import import_weights
 from normeq.cli.info import info
+from normeq.cli.noise import noise
 from normeq.cli.reproduce import reproduce
 from normeq.cli.train import train
 from normeq.errors import NormeqError
@@ -70,6 +71,7 @@ app.command()(denoise)
 app.command()(evaluate)
 app.command()(import_weights)
 app.command()(info)
+app.command()(noise)
 app.command()(reproduce)
 app.command()(train)
 

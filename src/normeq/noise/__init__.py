@@ -2,7 +2,12 @@
 
 from normeq.noise.correlation import Correlation, autocorrelation_of_kernel, correlation_length
 from normeq.noise.drawing import KINDS, draw, poisson_gaussian
-from normeq.noise.estimation import estimate_noise, estimate_noise_of, estimate_sigma
+from normeq.noise.estimation import (
+    estimate_noise,
+    estimate_noise_of,
+    estimate_sigma,
+    measure_blocks,
+)
 from normeq.noise.model import NoiseModel
 from normeq.noise.stabilisation import (
     GeneralizedAnscombe,
@@ -24,6 +29,7 @@ __all__ = [
     "estimate_noise",
     "estimate_noise_of",
     "estimate_sigma",
+    "measure_blocks",
     "poisson_gaussian",
     "stabilisation_of",
 ]

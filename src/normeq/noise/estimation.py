@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from normeq.errors import InputError
 from normeq.noise import spectra
+from normeq.noise.blocks import blocks_of
 from normeq.noise.correlation import INDEPENDENT, Correlation
-from normeq.noise.defects import constant, cut_off, smallest_step, without_outliers
+from normeq.noise.defects import constant, smallest_step, without_outliers
 from normeq.noise.model import NoiseModel
 from normeq.noise.regression import Line, fit_line, level_bins
 from normeq.noise.sampling import Reader, read_regions, reader_of
@@ -19,9 +19,6 @@ from normeq.noise.sampling import Reader, read_regions, reader_of
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-# A block is used if at most this share of its pixels is missing or cut off, or is constant.
-_MOST_MISSING = 0.05
-_MOST_CONSTANT = 0.5
 _FEWEST_BLOCKS = 16
 # The correlation is measured in this share of the blocks, the quietest; the level in the
 # quieter blocks of each brightness.
@@ -40,8 +37,6 @@ _TEXTURE_FLOOR = 0.1
 _SIGNIFICANT = 2.5
 # Texture that is left may differ between dark and bright by this share of the variance.
 _TEXTURE_LEFT = 0.06
-# Sides of the grid of areas that are left out one by one to measure uncertainty.
-_AREAS = 4
 # Least variance at the darkest level, as a share of that at the mean.
 _LEAST_VARIANCE = 1e-3
 # Levels of the darkest and of the brightest blocks, as shares of all.
@@ -106,6 +101,31 @@ def estimate_noise_of(
     return model.rescaled(scale, center)
 
 
+def measure_blocks(
+    read: Reader, shape: tuple[int, ...], correlation: Correlation
+) -> tuple[Floats, Floats, Mask]:
+    """Return the level and the variance of each block, and whether it is quiet for its level.
+
+    What the variance of `estimate_noise_of` is fitted to: the quiet blocks, without those far
+    above the line. Nothing is returned for an image that is too small or too constant for blocks.
+
+    Parameters
+    ----------
+    read, shape
+        See `estimate_noise_of`.
+    correlation
+        Of the noise; the variance of a block is that of noise so correlated.
+    """
+    planes = read_regions(read, shape)
+    estimate = _Estimate(planes, np.concatenate([plane[np.isfinite(plane)] for plane in planes]))
+    if not len(estimate.levels):
+        return np.empty(0), np.empty(0), np.empty(0, bool)
+    rho = np.zeros((spectra.REACH + 1, spectra.REACH + 1))
+    known = np.array(correlation.autocorrelation)[: len(rho), : len(rho)]
+    rho[: known.shape[0], : known.shape[1]] = known
+    return estimate.levels, estimate.energies(rho)[0], estimate.quiet_at_each_level(rho)
+
+
 def estimate_sigma(image: ArrayLike) -> float | Floats:
     """Estimate the noise of each plane: ``estimate(λ·y + μ) = λ · estimate(y)`` for ``λ > 0``.
 
@@ -134,24 +154,6 @@ def estimate_sigma(image: ArrayLike) -> float | Floats:
     return np.array(levels).reshape(leading)
 
 
-@dataclass(frozen=True)
-class _Blocks:
-    """What is measured in each block."""
-
-    levels: Floats
-    cosine: Floats
-    fourier: Floats
-    groups: NDArray[np.intp]
-    cut_off: Floats
-
-    def __len__(self) -> int:
-        return len(self.levels)
-
-    def only(self, chosen: Mask) -> _Blocks:
-        """Return some of the blocks."""
-        return _Blocks(*(getattr(self, field.name)[chosen] for field in fields(self)))
-
-
 class _Estimate:
     """The noise of some regions of an image in standard units."""
 
@@ -159,12 +161,12 @@ class _Estimate:
         self._planes = [without_outliers(plane) for plane in planes]
         self._values = values
         self._step = smallest_step(values)
-        ends = cut_off(values)
-        blocks = _join(_blocks_of(plane, i, ends) for i, plane in enumerate(self._planes))
-        whole = blocks.cut_off <= _MOST_MISSING
-        # Where most of the image is cut off, as where most pixels caught no photon, the rest
-        # does not stand for it.
-        self._blocks = blocks.only(whole) if 2 * whole.sum() > len(blocks) else blocks
+        self._blocks = blocks_of(self._planes, values)
+
+    @property
+    def levels(self) -> Floats:
+        """The level of each block."""
+        return self._blocks.levels
 
     def model(self, signal_dependent: bool | None) -> NoiseModel:
         """Return the noise model in standard units."""
@@ -195,25 +197,29 @@ class _Estimate:
 
     def _line(self, rho: Floats, sloped: bool) -> Line:
         """Fit the variance, measured at the high frequencies of blocks without low ones."""
-        blocks = self._blocks
+        energies, freedom = self.energies(rho)
+        quiet = self.quiet_at_each_level(rho)
+        return fit_line(
+            self._blocks.levels[quiet],
+            energies[quiet],
+            self._blocks.groups[quiet],
+            freedom=freedom,
+            tail_freedom=spectra.PIXELS,
+            sloped=sloped,
+        )
+
+    def energies(self, rho: Floats) -> tuple[Floats, float]:
+        """Return the variance of each block at high frequencies, and its degrees of freedom."""
         expected = np.maximum(spectra.expected_fourier(rho), 1e-3)
         texture = (_TEXTURE_FREQUENCY / np.maximum(spectra.FOURIER_FREQUENCY, 1e-9)) ** (
             _TEXTURE_POWER
         ) + _TEXTURE_FLOOR
         weights = np.where(spectra.FOURIER_INNER, (expected / (expected + texture)) ** 2, 0.0)
         counted = weights * spectra.MULTIPLICITY
-        energies = blocks.fourier @ (counted / expected) / counted.sum()
-        quiet = self._quiet_at_each_level(rho)
-        return fit_line(
-            blocks.levels[quiet],
-            energies[quiet],
-            blocks.groups[quiet],
-            freedom=spectra.degrees_of_freedom(weights),
-            tail_freedom=spectra.PIXELS,
-            sloped=sloped,
-        )
+        energies: Floats = self._blocks.fourier @ (counted / expected) / counted.sum()
+        return energies, spectra.degrees_of_freedom(weights)
 
-    def _quiet_at_each_level(self, rho: Floats) -> Mask:
+    def quiet_at_each_level(self, rho: Floats) -> Mask:
         """Choose the blocks with the least energy at low frequencies."""
         low = spectra.COSINE_INNER & (spectra.COSINE_FREQUENCY < 0.6)
         energies = self._whitened(rho, low)
@@ -289,45 +295,6 @@ class _Estimate:
         mean = float(self._values.mean())
         model = NoiseModel.uniform(variance**0.5, level=mean)
         return replace(model, covariance=(0.0, 0.0, error**2), correlation=Correlation(error=1.0))
-
-
-def _blocks_of(plane: Floats, number: int, ends: tuple[float, float]) -> _Blocks | None:
-    """Cut a region into blocks, and measure those that can be used."""
-    if min(plane.shape) < spectra.BLOCK:
-        return None
-    missing = np.isnan(plane)
-    share_missing = spectra.cut(missing).mean((2, 3))
-    share_constant = spectra.cut(constant(plane)).mean((2, 3))
-    used = (share_missing <= _MOST_MISSING) & (share_constant <= _MOST_CONSTANT)
-    if not used.any():
-        return None
-    share_cut_off = spectra.cut((plane <= ends[0]) | (plane >= ends[1])).mean((2, 3))
-    blocks = np.array(spectra.cut(plane)[used])
-    present = np.ones(len(blocks))
-    if missing.any():
-        holes = np.isnan(blocks)
-        present = 1.0 - holes.mean((1, 2))
-        means = np.nanmean(blocks, axis=(1, 2))
-        blocks = np.where(holes, means[:, None, None], blocks)
-    down, across = np.nonzero(used)
-    area = (_AREAS * down // used.shape[0]) * _AREAS + _AREAS * across // used.shape[1]
-    return _Blocks(
-        spectra.window_mean(blocks),
-        spectra.cosine_power(blocks) / present[:, None],
-        spectra.fourier_power(blocks) / present[:, None],
-        number * _AREAS**2 + area,
-        share_cut_off[used],
-    )
-
-
-def _join(parts: Iterable[_Blocks | None]) -> _Blocks:
-    found = [part for part in parts if part is not None]
-    if not found:
-        none = np.empty(0)
-        return _Blocks(none, none, none, none.astype(np.intp), none)
-    return _Blocks(
-        *(np.concatenate([getattr(part, f.name) for part in found]) for f in fields(_Blocks))
-    )
 
 
 def _second_differences(plane: Floats) -> Floats:
