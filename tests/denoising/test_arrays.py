@@ -309,7 +309,7 @@ def test_impossible_noise_levels_are_refused(sigma: Any) -> None:
     with pytest.raises(UsageError, match="sigma"):
         normeq.denoise(noisy((3, 9, 9)), sigma, model=NET_SIGMA)
     with pytest.raises(UsageError, match="needs the noise level"):
-        normeq.denoise(noisy(), model=NET_SIGMA)
+        normeq.denoise(noisy(), model=NET_SIGMA, noise="gaussian")
 
 
 def test_functions_say_by_their_parameters_whether_they_take_the_level() -> None:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from normeq import images
 from normeq._support import locking
 from normeq.denoising.files import FileOptions, Outcome, outcomes
-from normeq.denoising.names import denoiser_for
+from normeq.denoising.preparation import Choice
 
 SLOW = """
     import time
@@ -35,7 +35,7 @@ SLOW = """
 
 
 def run(path: Path, target: Path, model: Callable[..., Any], **options: Any) -> Outcome:
-    [outcome] = outcomes([path], [target], denoiser_for(model), FileOptions(**options))
+    [outcome] = outcomes([path], [target], Choice(model), FileOptions(**options))
     return outcome
 
 
@@ -116,7 +116,7 @@ def test_a_full_disk_is_a_sentence_and_the_others_go_on(
     np.save(tmp_path / "little.npy", sample((8, 8), "uint8"))
     inputs = [tmp_path / name, tmp_path / "little.npy"]
     targets = [small_disk / name, small_disk / "little.npy"]
-    first, second = outcomes(inputs, targets, denoiser_for(halved), FileOptions())
+    first, second = outcomes(inputs, targets, Choice(halved), FileOptions())
     assert "cannot be written (No space left on device)" in str(first.error)
     assert not (small_disk / name).exists()
     if name != "in.zarr":  # of which a part stays, to go on from

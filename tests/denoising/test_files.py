@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from normeq import images
 from normeq.denoising.files import FileOptions, Outcome, denoise_files, outcomes
-from normeq.denoising.names import denoiser_for
+from normeq.denoising.preparation import Choice
 
 fits = pytest.importorskip("astropy.io.fits", reason="needs the fits extra")
 
@@ -122,7 +122,7 @@ def test_a_failure_leaves_nothing_and_stops_nobody(tmp_path: Path) -> None:
     (tmp_path / "odd.xyz").touch()
     paths = [tmp_path / name for name in names]
     targets = [tmp_path / "out" / name for name in names]
-    found = list(outcomes(paths, targets, denoiser_for(halved), FileOptions()))
+    found = list(outcomes(paths, targets, Choice(halved), FileOptions()))
     assert [outcome.status for outcome in found] == ["failed", "done", "failed", "failed"]
     for outcome in found:
         assert outcome.error is None or outcome.error.startswith(outcome.input)

@@ -5,25 +5,19 @@ from __future__ import annotations
 import json
 import logging
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from normeq.cli import options
 from normeq.errors import NormeqError, UsageError
 
 if TYPE_CHECKING:
     from normeq.denoising.files import Outcome
-
-
-class Nan(StrEnum):
-    """What to do with pixels that are NaN or infinite."""
-
-    RAISE = "raise"
-    KEEP = "keep"
 
 
 def denoise(
@@ -34,25 +28,25 @@ def denoise(
         Path | None,
         typer.Option("--output", "-o", help="File or folder; default: NAME.denoised.EXT."),
     ] = None,
-    sigma: Annotated[
-        float | None,
-        typer.Option(help="Noise level in the image's units; default: a blind model."),
-    ] = None,
-    model: Annotated[
-        str,
-        typer.Option(help="Shipped model, weights file, classical method or module:factory."),
-    ] = "default",
-    axes: Annotated[
-        str | None, typer.Option(help="One letter per axis, such as TZYX; Y rows, X columns.")
-    ] = None,
+    sigma: options.Sigma = None,
+    noise: options.Noise = options.AssumedKind.AUTO,
+    strength: options.Strength = 1.0,
+    each_plane: options.EachPlane = False,
+    gain: options.Gain = None,
+    read_noise: options.ReadNoise = None,
+    offset: options.Offset = None,
+    model: options.Model = "default",
+    axes: options.Axes = None,
     hdu: Annotated[
         str | None, typer.Option(help="FITS units to denoise, such as SCI or 1,4; default: all.")
     ] = None,
     tile: Annotated[
         int | None, typer.Option(help="Side of the tiles in pixels; default: what fits in memory.")
     ] = None,
-    device: Annotated[str, typer.Option(help="cpu, cuda, ...; auto prefers a GPU.")] = "auto",
-    nan: Annotated[Nan, typer.Option(help="NaN and infinite pixels: refuse or keep.")] = Nan.RAISE,
+    device: options.Device = "auto",
+    nan: Annotated[
+        options.Nan, typer.Option(help="NaN and infinite pixels: refuse or keep.")
+    ] = options.Nan.RAISE,
     value_range: Annotated[
         tuple[float, float] | None,
         typer.Option(help="Values that are 0 and 1 to a model that is not equivariant."),
@@ -76,47 +70,71 @@ def denoise(
 ) -> None:
     """Denoise images in their own units, and keep their dtype, axes, pixel size and header.
 
-    Reads TIFF, PNG, JPEG, NPY, Zarr and FITS. Exit codes: 0 every image was denoised, 1 some
-    image failed, 2 the command cannot work.
+    The noise is estimated from each image, and what was found is said in one line. Exit codes: 0
+    every image was denoised, 1 some image failed, 2 the command cannot work.
     """
     if overwrite and skip_existing:
         raise UsageError("--overwrite and --skip-existing exclude each other: give one.")
     from normeq.denoising import files
     from normeq.denoising.bands import WalkOptions
-    from normeq.denoising.names import default_model, denoiser_for
     from normeq.denoising.paths import expand, output_paths
-    from normeq.denoising.progress import progress_bar
+    from normeq.denoising.preparation import Choice
+    from normeq.denoising.stated_noise import noise_options
     from normeq.images import MAX_PIXELS
 
-    denoiser = denoiser_for(
-        default_model(model, sigma), device=device, compile=compile_, value_range=value_range
-    )
-    options = files.FileOptions(
+    choice = Choice(model, device, compile_, value_range)
+    stating = noise_options(
         sigma,
-        axes,
-        "overwrite" if overwrite else "skip" if skip_existing else "refuse",
-        MAX_PIXELS if max_pixels is None else max_pixels,
-        WalkOptions(nan.value, None, tile, value_range),
-        hdu,
+        noise.value,
+        strength=strength,
+        each_plane=each_plane,
+        gain=gain,
+        read_noise=read_noise,
+        offset=offset,
     )
-    paths = expand(inputs)
-    targets = output_paths(paths, output)
+    with stating as stated:
+        choice.check(stated)
+        how = files.FileOptions(
+            stated,
+            axes,
+            "overwrite" if overwrite else "skip" if skip_existing else "refuse",
+            MAX_PIXELS if max_pixels is None else max_pixels,
+            WalkOptions(nan.value, None, tile, value_range),
+            hdu,
+        )
+        paths = expand(inputs)
+        jobs = partial(files.outcomes, paths, output_paths(paths, output), choice, how)
+        outcomes = _run(paths, jobs, axes, preview=preview, quiet=as_json)
+    if as_json:
+        typer.echo(json.dumps(_summary(model, outcomes), indent=2))
+    raise typer.Exit(any(outcome.status == "failed" for outcome in outcomes))
+
+
+def _run(
+    paths: list[Path],
+    jobs: Callable[[Callable[[float], object]], Iterator[Outcome]],
+    axes: str | None,
+    *,
+    preview: bool,
+    quiet: bool,
+) -> list[Outcome]:
+    """Denoise files below a progress bar, and say what became of each."""
+    from normeq.denoising.progress import progress_bar
+
     outcomes = []
     with _logging(), progress_bar(len(paths)) as bar:
-        jobs = files.outcomes(paths, targets, denoiser, options, bar.update)
+        running = jobs(bar.update)
         for number, path in enumerate(paths, 1):
             bar.set_description(f"{path.name} ({number}/{len(paths)})")
-            outcome = next(jobs)
+            outcome = next(running)
             if preview and outcome.status == "done":
                 _preview(outcome, axes)
             outcomes.append(outcome)
             if outcome.error:
                 bar.write(f"normeq: {outcome.error}", file=sys.stderr)
-            elif not as_json:
+            elif not quiet:
                 bar.write(_line(outcome), file=sys.stdout)
-    if as_json:
-        typer.echo(json.dumps(_summary(denoiser.name, outcomes), indent=2))
-    raise typer.Exit(any(outcome.status == "failed" for outcome in outcomes))
+    return outcomes
 
 
 def _preview(outcome: Outcome, axes: str | None) -> None:
@@ -137,10 +155,11 @@ def _line(outcome: Outcome) -> str:
     about = outcome.header
     planes = f"{outcome.planes} plane{'' if outcome.planes == 1 else 's'}"
     clipped = f", {outcome.clipped} pixels clipped" if outcome.clipped else ""
-    return (
+    done = (
         f"{outcome.input} -> {outcome.output} "
         f"({about['axes']} {about['dtype']}, {planes}, {outcome.seconds:.1f} s{clipped})"
     )
+    return "\n  ".join([done, *outcome.noise_found])
 
 
 def _summary(model: str, outcomes: list[Outcome]) -> dict[str, object]:

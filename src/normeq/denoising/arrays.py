@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from collections.abc import Callable
@@ -11,20 +12,25 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from normeq.denoising.assumed_noise import given_noise
+from normeq.denoising.assumed_noise import NoiseName, NoiseOptions
 from normeq.denoising.bands import NanPolicy, Walk, WalkOptions
-from normeq.denoising.denoiser import Denoiser
-from normeq.denoising.names import default_model, denoiser_for
+from normeq.denoising.preparation import Choice
 from normeq.denoising.progress import Progress, progress_report
 from normeq.errors import InputError, UsageError
 from normeq.images.array import ArraySource, ColorArraySource
 from normeq.images.axes import default_axes
 from normeq.images.source import checked_dtype
+from normeq.noise import NoiseModel
+
+log = logging.getLogger(__name__)
 
 
 class DenoiseOptions(TypedDict, total=False):
     """The keyword arguments of `denoise`, for type checkers."""
 
+    noise: NoiseName | NoiseModel
+    strength: float
+    each_plane: bool
     model: str | Callable[..., Any]
     axes: str | None
     channel_axis: int | None
@@ -50,6 +56,9 @@ def denoise(
     image: Any,
     sigma: ArrayLike | None = None,
     *,
+    noise: NoiseName | NoiseModel = "auto",
+    strength: float = 1.0,
+    each_plane: bool = False,
     model: str | Callable[..., Any] = "default",
     axes: str | None = None,
     channel_axis: int | None = None,
@@ -73,8 +82,17 @@ def denoise(
         (8 to 64 bits) or floats, with any number of axes from two.
     sigma
         Standard deviation of the noise, in the units of the image: one number, one for each
-        plane, or a map of the shape of a plane or of the image. Without it the blind model works
-        out the noise by itself.
+        plane, or a map of the shape of a plane or of the image; ``"auto"`` estimates one level.
+    noise
+        What kind of noise there is: ``"auto"`` finds out from the image, and logs what it found;
+        ``"gaussian"``: of one level, which the model works out by itself; ``"poisson-gaussian"``:
+        its variance grows with the signal; ``"learned"``: a transform fitted to the image; or a
+        `normeq.noise.NoiseModel`. With `sigma`, noise has the stated level, and ``"auto"`` finds
+        its correlation alone.
+    strength
+        Factor on the noise level that the model is told: above 1 removes more.
+    each_plane
+        Whether the noise of every plane is estimated on its own, not that of a whole stack.
     model
         A shipped name, a weights file, ``package.module:factory``, a classical method's name, or a
         network or function. ``"default"`` with `sigma` means ``"default-sigma"``.
@@ -117,15 +135,18 @@ def denoise(
             "or pass normeq.images.read(...)."
         )
     array, restore = _as_array(image)
-    denoiser = denoiser_for(
-        default_model(model, sigma), device=device, compile=compile, value_range=value_range
-    )
-    source = _source(denoiser, array, _axes(array, axes, channel_axis))
+    choice = Choice(model, device, compile, value_range)
+    options = NoiseOptions(sigma, noise, strength, each_plane)
+    channels = choice.check(options).channels
+    source = _source(channels, array, _axes(array, axes, channel_axis))
     dtype = source.dtype if output_dtype is None else np.dtype(output_dtype)
+    denoiser, assumed = choice.prepare(source, options)
+    for line in assumed.lines():
+        log.info(line)
     walk = Walk(
         denoiser,
         source,
-        given_noise(denoiser, source, sigma),
+        assumed,
         WalkOptions(nan, checked_dtype(dtype, "output_dtype"), tile, value_range, cancel),
     )
     output = np.empty(array.shape, dtype)
@@ -137,9 +158,9 @@ def denoise(
     return restore(output)
 
 
-def _source(denoiser: Denoiser, array: NDArray[Any], axes: str) -> ArraySource | ColorArraySource:
-    """Return an array as an image, its channels together if the denoiser takes colour."""
-    together = denoiser.channels > 1 and "C" in axes
+def _source(channels: int, array: NDArray[Any], axes: str) -> ArraySource | ColorArraySource:
+    """Return an array as an image, its channels together if the denoiser takes several."""
+    together = channels > 1 and "C" in axes
     return ColorArraySource(array, axes) if together else ArraySource(array, axes)
 
 

@@ -14,10 +14,11 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from normeq.denoising.assumed_noise import AssumedNoise, PlaneNoise
+from normeq.denoising.assumed_noise import AssumedNoise
 from normeq.denoising.denoiser import Denoiser
 from normeq.denoising.missing import FILL_DEPTH, keep_apart, missing_pixels
 from normeq.denoising.plane import Plane
+from normeq.denoising.plane_noise import PlaneNoise
 from normeq.denoising.tiles import Plan, Tile, plan_tiles, reach, spans, widened
 from normeq.denoising.units import (
     Floats,
@@ -180,7 +181,12 @@ class _Frames:
         for channel in found:
             self._check(frame, channel)
         units = choose_units(
-            walk.denoiser, found, noise.level, self._source, walk.options.value_range
+            walk.denoiser,
+            found,
+            noise.level,
+            self._source,
+            walk.options.value_range,
+            stabilised=noise.transform is not None,
         )
         means = (np.array([channel.mean for channel in found]) - units.center) / units.scale
         return Plane(frame, samples, units, means, noise)
@@ -279,9 +285,7 @@ class _Frames:
         pixels, clipped = to_dtype(np.where(missing, 0.0, values), self._walk.dtype)
         if self._source.blank is not None:
             keep_apart(pixels, self._source.blank)
-        untouched = missing
-        if job.sigma is not None and job.sigma.ndim > 0:
-            untouched = missing | (job.sigma[crop] == 0)
+        untouched = missing | job.plane.is_free_of_noise(*job.tile.kept)
         pixels[untouched] = job.stored[crop][untouched]
         self._walk.clipped += clipped
         return pixels

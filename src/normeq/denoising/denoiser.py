@@ -20,6 +20,7 @@ from torch import nn
 
 from normeq import models
 from normeq._support import memory
+from normeq.classical.method import Method
 from normeq.errors import NormeqError, UsageError, reason
 from normeq.models.noise_maps import TakesSigma
 from normeq.nn import Normalized, fold
@@ -59,6 +60,8 @@ class Denoiser(ABC):
         How it follows a change of units.
     offset_per_channel
         Whether that law holds for an offset of each channel, not only for one that all share.
+    can_be_stabilised
+        Whether it may see the image after a transform that makes the noise uniform.
     keeps_constants
         Whether a constant plane comes back as it is, whatever is inside.
     """
@@ -72,6 +75,7 @@ class Denoiser(ABC):
     stride: int = 1
     law: Law
     offset_per_channel: bool = False
+    can_be_stabilised: bool = False
     keeps_constants: bool = False
 
     @property
@@ -112,6 +116,8 @@ class FunctionDenoiser(Denoiser):
     def __init__(self, function: Callable[..., Any], name: str) -> None:
         self.name = name
         self.takes_sigma = takes_sigma(function)
+        # A function of the user may count on its own units; ours do not.
+        self.can_be_stabilised = isinstance(function, Method)
         self._function = function
 
     def run(
@@ -159,11 +165,12 @@ class NetworkDenoiser(Denoiser):
         self.takes_sigma = takes_sigma(net)
         self.takes_maps = self.takes_sigma != "never"
         self.takes_correlation = bool(getattr(net, "takes_correlation", False))
-        self.offset_per_channel = bool(getattr(net, "offset_per_channel", False))
+        self.offset_per_channel = bool(getattr(net, "separate_channels", False))
         self.keeps_constants = isinstance(net, models.WrappedDenoisingNetwork)
         self.law = _declared_law(net)
         if self.law == "none" and prove:
             self.law = _proven_law(net)
+        self.can_be_stabilised = self.law == "norm"
         # The statistics of the plane do what the wrapper would: its inner network has a reach.
         local = net.inner if isinstance(net, models.WrappedDenoisingNetwork) else net
         self.halo = getattr(local, "receptive_field", None)

@@ -15,15 +15,15 @@ from typing import Any, Literal
 
 from normeq._support.atomic import replace_folder, replacing, sync_tree
 from normeq._support.locking import locked
-from normeq.denoising.assumed_noise import check_sigma, given_noise
+from normeq.denoising.assumed_noise import NoiseName, NoiseOptions, Sigma
 from normeq.denoising.bands import NanPolicy, Walk, WalkOptions
-from normeq.denoising.denoiser import Denoiser
 from normeq.denoising.journal import Journal
-from normeq.denoising.names import default_model, denoiser_for
 from normeq.denoising.paths import expand, output_paths
+from normeq.denoising.preparation import Choice
 from normeq.denoising.progress import Progress, progress_report
 from normeq.errors import BusyError, Cancelled, FileError, NormeqError, reason, writing
 from normeq.images import MAX_PIXELS, Band, ImageFile, open_image
+from normeq.noise import NoiseModel
 
 log = logging.getLogger(__name__)
 
@@ -36,8 +36,8 @@ class FileOptions:
 
     Attributes
     ----------
-    sigma
-        Noise level in the units of the images, for a model that takes one.
+    noise
+        What is said about the noise.
     axes
         One letter per axis, in place of what the files say.
     existing
@@ -50,7 +50,7 @@ class FileOptions:
         Which images of a file that holds several.
     """
 
-    sigma: float | None = None
+    noise: NoiseOptions = field(default_factory=NoiseOptions)
     axes: str | None = None
     existing: Existing = "refuse"
     max_pixels: int = MAX_PIXELS
@@ -68,6 +68,10 @@ class Outcome:
     error: str | None = None
     header: dict[str, Any] = field(default_factory=dict)
     planes: int = 0
+    model: str | None = None
+    #: What was found out about the noise, in words, and as plain data for each image of the file.
+    noise_found: list[str] = field(default_factory=list)
+    noise: list[dict[str, Any]] = field(default_factory=list)
     clipped: int = 0
     resumed: bool = False
     preview: str | None = None
@@ -84,7 +88,10 @@ def denoise_files(
     inputs: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     output: str | os.PathLike[str] | None = None,
     *,
-    sigma: float | None = None,
+    sigma: Sigma = None,
+    noise: NoiseName | NoiseModel = "auto",
+    strength: float = 1.0,
+    each_plane: bool = False,
     model: str | Callable[..., Any] = "default",
     axes: str | None = None,
     part: str | None = None,
@@ -109,7 +116,7 @@ def denoise_files(
         Images, folders of images, or patterns.
     output
         A file for one image, or a folder; ``NAME.denoised.EXT`` beside each image if None.
-    sigma, model, axes, tile, device, compile, nan, value_range, progress, cancel
+    sigma, noise, strength, each_plane, model, axes, tile, device, compile, nan, value_range
         See `normeq.denoise`.
     part
         Which images of a file that holds several, such as ``"SCI"`` or ``"1,4"`` of a FITS file.
@@ -117,6 +124,8 @@ def denoise_files(
         What to do if an output exists: ``"refuse"``, ``"skip"`` or ``"overwrite"``.
     max_pixels
         Larger images are refused.
+    progress, cancel
+        See `normeq.denoise`.
 
     Examples
     --------
@@ -130,19 +139,18 @@ def denoise_files(
     given = [inputs] if isinstance(inputs, str | os.PathLike) else inputs
     paths = expand([os.fspath(path) for path in given])
     targets = output_paths(paths, None if output is None else Path(output))
-    denoiser = denoiser_for(
-        default_model(model, sigma), device=device, compile=compile, value_range=value_range
-    )
+    choice = Choice(model, device, compile, value_range)
     walk = WalkOptions(nan, None, tile, value_range, cancel)
-    options = FileOptions(sigma, axes, existing, max_pixels, walk, part)
+    assumed = NoiseOptions(sigma, noise, strength, each_plane)
+    options = FileOptions(assumed, axes, existing, max_pixels, walk, part)
     with progress_report(len(paths), progress) as report:
-        return list(outcomes(paths, targets, denoiser, options, report))
+        return list(outcomes(paths, targets, choice, options, report))
 
 
 def outcomes(
     inputs: Sequence[Path],
     outputs: Sequence[Path],
-    denoiser: Denoiser,
+    choice: Choice,
     options: FileOptions,
     report: Callable[[float], object] = lambda share: None,
 ) -> Iterator[Outcome]:
@@ -152,18 +160,18 @@ def outcomes(
     ----------
     inputs, outputs
         Images, and where each result goes.
-    denoiser, options
+    choice, options
         What denoises them, and how.
     report
         Called with each share of an image that is finished; those of one image add up to 1.
     """
-    check_sigma(denoiser, options.sigma)
+    choice.check(options.noise)
     for path, target in zip(inputs, outputs, strict=True):
         outcome = Outcome(str(path), str(target))
         start = time.perf_counter()
         shares = _Shares(report)
         try:
-            _denoise_file(path, target, denoiser, options, outcome, shares)
+            _denoise_file(path, target, choice, options, outcome, shares)
         except Cancelled:
             raise
         except NormeqError as error:
@@ -196,7 +204,7 @@ class _Shares:
 def _denoise_file(
     path: Path,
     target: Path,
-    denoiser: Denoiser,
+    choice: Choice,
     options: FileOptions,
     outcome: Outcome,
     shares: _Shares,
@@ -207,10 +215,7 @@ def _denoise_file(
     with open_image(path, options.axes, options.max_pixels, options.part) as source:
         outcome.header = header(source)
         outcome.planes = sum(part.planes for part in source.parts)
-        walks = [
-            Walk(denoiser, part, given_noise(denoiser, part, options.sigma), options.walk)
-            for part in source.parts
-        ]
+        walks = [_walk(part, choice, options, outcome) for part in source.parts]
         with writing(target):
             target.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -234,6 +239,15 @@ def _denoise_file(
         walk.log_clipped(path)
     outcome.clipped = sum(walk.clipped for walk in walks)
     outcome.status = "done"
+
+
+def _walk(part: ImageFile, choice: Choice, options: FileOptions, outcome: Outcome) -> Walk:
+    """Prepare one image of a file, and note what is assumed of its noise."""
+    denoiser, noise = choice.prepare(part, options.noise)
+    outcome.model = denoiser.name
+    outcome.noise_found += noise.lines()
+    outcome.noise.append(noise.as_dict())
+    return Walk(denoiser, part, noise, options.walk)
 
 
 def _is_skipped(target: Path, options: FileOptions) -> bool:
@@ -284,7 +298,7 @@ def _key(walk: Walk, source: ImageFile, options: FileOptions) -> str:
         header(source),
         walk.denoiser.identity,
         options.walk.value_range,
-        options.sigma,
+        options.noise.identity,
         options.walk.nan,
         walk.plan.rows,
     ]

@@ -8,7 +8,6 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
-from numpy.typing import ArrayLike
 from torch import nn
 
 from normeq.classical import METHODS
@@ -75,17 +74,6 @@ def denoiser_for(
             "value_range=(low, high) (--value-range LOW HIGH) which values are its 0 and 1."
         )
     return denoiser
-
-
-def default_model(
-    model: str | Callable[..., Any], sigma: ArrayLike | None
-) -> str | Callable[..., Any]:
-    """Return the model to use: of the two defaults, the one that takes sigma if it is given.
-
-    >>> default_model("default", 12.0)
-    'default-sigma'
-    """
-    return "default-sigma" if model == "default" and sigma is not None else model
 
 
 def _new_denoiser(

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from normeq.denoising.assumed_noise import PlaneNoise
 from normeq.denoising.missing import fill_missing
+from normeq.denoising.plane_noise import PlaneNoise
 from normeq.denoising.units import Floats, Mask, Units
 from normeq.images.source import Pixels
 
@@ -59,3 +59,9 @@ class Plane(NamedTuple):
             levels = self.noise.levels.read(self.frame, rows, columns)
             return levels[None] / self.units.scale
         return None if self.noise.level is None else np.array(self.noise.level / self.units.scale)
+
+    def is_free_of_noise(self, rows: slice, columns: slice) -> Mask:
+        """Return which pixels are stated to have no noise: they come back unchanged."""
+        if self.noise.levels is None:
+            return np.zeros((1, 1), bool)
+        return self.noise.levels.is_zero(self.frame, rows, columns)

@@ -97,6 +97,7 @@ def choose_units(
     sigma: float | None,
     source: ImageSource,
     value_range: tuple[float, float] | None,
+    stabilised: bool = False,
 ) -> Units:
     """Choose the units in which a denoiser sees the channels of a plane.
 
@@ -112,6 +113,8 @@ def choose_units(
         What its stored values stand for.
     value_range
         What is 0 and 1 to a denoiser that is not equivariant, in physical units.
+    stabilised
+        Whether the plane has been through a transform, so that its units are those of its noise.
     """
     means = np.array([channel.mean for channel in channels])
     variance = np.mean([channel.spread**2 for channel in channels])
@@ -122,6 +125,8 @@ def choose_units(
     if denoiser.law == "norm":
         scale = spread or sigma or 1.0
         return Units(means, scale, spread if denoiser.keeps_constants else scale)
+    if stabilised:
+        return Units(np.zeros(len(channels)), 1.0, 1.0)
     if value_range is not None:
         low, high = ((value - source.offset) / source.gain for value in value_range)
         return Units(np.full(len(channels), low), high - low, high - low)

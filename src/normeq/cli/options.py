@@ -1,0 +1,65 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+
+class AssumedKind(StrEnum):
+    """What kind of noise the denoiser assumes."""
+
+    AUTO = "auto"
+    GAUSSIAN = "gaussian"
+    POISSON_GAUSSIAN = "poisson-gaussian"
+    LEARNED = "learned"
+
+
+class Nan(StrEnum):
+    """What to do with pixels that are NaN or infinite."""
+
+    RAISE = "raise"
+    KEEP = "keep"
+
+
+Model = Annotated[
+    str,
+    typer.Option(
+        help="Shipped name, weights file, classical method, or module:factory, which runs code."
+    ),
+]
+Axes = Annotated[
+    str | None, typer.Option(help="One letter per axis, such as TZYX; Y rows, X columns.")
+]
+Device = Annotated[str, typer.Option(help="cpu, cuda, mps; auto takes a GPU if there is one.")]
+Sigma = Annotated[
+    str | None,
+    typer.Option(
+        help="Noise level in the image's units; 'auto' to estimate one; or a file: a number for "
+        "each plane (.txt, .csv), or an image that is a map."
+    ),
+]
+Noise = Annotated[
+    AssumedKind,
+    typer.Option(
+        help="auto finds out from the image; gaussian: one level; poisson-gaussian: grows with "
+        "the signal; learned: fitted to the image."
+    ),
+]
+Strength = Annotated[
+    float, typer.Option(help="Factor on the noise level: above 1 removes more, below 1 less.")
+]
+EachPlane = Annotated[
+    bool, typer.Option("--each-plane", help="Estimate the noise of every plane on its own.")
+]
+Gain = Annotated[
+    float | None, typer.Option(help="Calibrated camera: grey levels per photo-electron.")
+]
+ReadNoise = Annotated[
+    float | None, typer.Option(help="Calibrated camera: noise in the dark, in grey levels.")
+]
+Offset = Annotated[
+    float | None, typer.Option(help="Calibrated camera: mean grey level in the dark.")
+]

@@ -1,0 +1,62 @@
+"""An image and what the caller says, brought together: which denoiser, told what."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from normeq.denoising.assumed_noise import AssumedNoise, NoiseOptions, assume_noise, check_noise
+from normeq.denoising.denoiser import Denoiser
+from normeq.denoising.names import denoiser_for
+from normeq.images.source import ImageSource
+from normeq.models import shipped
+
+# "default" stands for three networks, until one that is told everything is as good at white noise:
+# blind, told sigma, and told sigma and correlation.
+_WHITE, _WHITE_TOLD, _ANY = "default", "default-sigma", "default-real"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A model as the caller names it, made ready when the noise of an image is known.
+
+    Attributes
+    ----------
+    model
+        A name, a network or a function.
+    device, compile, value_range
+        See `normeq.denoising.names.denoiser_for`.
+    """
+
+    model: str | Callable[..., Any] = "default"
+    device: str = "auto"
+    compile: bool = False
+    value_range: tuple[float, float] | None = None
+
+    def check(self, noise: NoiseOptions) -> Denoiser:
+        """Return the denoiser that would be used at first sight; refuse what it cannot be told."""
+        denoiser = self._denoiser(self._first(noise))
+        check_noise(denoiser, noise)
+        return denoiser
+
+    def prepare(self, source: ImageSource, noise: NoiseOptions) -> tuple[Denoiser, AssumedNoise]:
+        """Return the denoiser for an image, and what is assumed of the image's noise."""
+        denoiser = self._denoiser(self._first(noise))
+        assumed = assume_noise(denoiser, source, noise)
+        if self.model == "default" and denoiser.name == _ANY and assumed.is_white:
+            told = any(plane.level is not None for plane in assumed.planes.values())
+            denoiser = self._denoiser(_WHITE_TOLD if told else _WHITE)
+        return denoiser, assumed
+
+    def _first(self, noise: NoiseOptions) -> str | Callable[..., Any]:
+        if self.model != "default":
+            return self.model
+        if noise.noise != "gaussian" and _ANY in shipped():
+            return _ANY
+        return _WHITE if noise.sigma is None else _WHITE_TOLD
+
+    def _denoiser(self, model: str | Callable[..., Any]) -> Denoiser:
+        return denoiser_for(
+            model, device=self.device, compile=self.compile, value_range=self.value_range
+        )
