@@ -57,6 +57,7 @@ sphinx_gallery_conf = {
     ),
     "image_scrapers": ("matplotlib",),
     "abort_on_example_error": True,
+    "run_stale_examples": True,  # the library may have changed where an example has not
     "download_all_examples": False,
     "show_signature": False,
     "write_computation_times": False,
