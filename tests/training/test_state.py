@@ -100,6 +100,22 @@ def test_the_layout_in_memory_does_not_change_what_is_computed(optimizer):
 DOUBLE = "optimization.dtype=float64"
 
 
+def test_bfloat16_takes_nearly_the_same_steps_and_keeps_single_precision_weights():
+    common = "network.size={widths=[16,16], blocks=1, sort=true}", "optimization.warmup=0"
+    states = [
+        State(short_recipe(f"optimization.mixed_precision={mode}", *common), Accelerator())
+        for mode in ("no", "bf16")
+    ]
+    losses = [
+        [state.update(state.on_device(batch))[0].item() for state in states]
+        for batch in [batch_of() for _ in range(4)]
+    ]
+    for single, half in losses:
+        assert half == pytest.approx(single, rel=0.02)
+        assert half != single
+    assert {p.dtype for p in states[1].network.parameters()} == {torch.float32}
+
+
 def test_the_step_is_that_of_adam_on_the_clipped_gradient():
     recipe = short_recipe(
         "optimization.clip=1e-3", "optimization.warmup=0", "optimization.schedule=constant", DOUBLE

@@ -75,7 +75,7 @@ def train(
         raise UsageError(
             f"'{out}' holds a run already; continue it with --resume, or choose another --out."
         )
-    accelerator = Accelerator(mixed_precision=recipe.optimization.mixed_precision)
+    accelerator = Accelerator()
     processes = accelerator.num_processes
     if recipe.optimization.batch % processes:
         raise UsageError(

@@ -91,7 +91,9 @@ class State:
         rate = learning_rate(self.step, settings)
         for group in (group for each in self._optimizers for group in each.param_groups):
             group["lr"] = rate
-        with self._accelerator.autocast():
+        # Not through the Accelerator, whose precision is fixed for the whole process.
+        in_bf16 = settings.mixed_precision == "bf16"
+        with torch.autocast(batch.noisy.device.type, torch.bfloat16, enabled=in_bf16):
             output = self._parallel(*batch.arguments(self._recipe.network))
         loss = reconstruction_loss(output.to(self._dtype), batch, settings)
         self._accelerator.backward(loss)
