@@ -9,6 +9,7 @@ from normeq.noise.estimation import (
     measure_blocks,
 )
 from normeq.noise.model import NoiseModel
+from normeq.noise.mosaic import is_bayer_mosaic, is_bayer_mosaic_of
 from normeq.noise.stabilisation import (
     GeneralizedAnscombe,
     Scaling,
@@ -29,6 +30,8 @@ __all__ = [
     "estimate_noise",
     "estimate_noise_of",
     "estimate_sigma",
+    "is_bayer_mosaic",
+    "is_bayer_mosaic_of",
     "measure_blocks",
     "poisson_gaussian",
     "stabilisation_of",
