@@ -48,7 +48,6 @@ UNFORESEEN = (
     AttributeError,
     LookupError,
     NameError,
-    NotImplementedError,
     RecursionError,
     TypeError,
 )

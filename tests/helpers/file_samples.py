@@ -60,6 +60,55 @@ def _tiff(**options: Any) -> Callable[[Path], None]:
     return lambda path: tifffile.imwrite(path, STACK, metadata=about, **options)
 
 
+def _mrc(path: Path) -> None:
+    import mrcfile
+
+    mrcfile.new(path, STACK).close()
+
+
+def _nifti(path: Path) -> None:
+    import nibabel
+
+    nibabel.save(nibabel.Nifti1Image(STACK, np.eye(4)), path)
+
+
+def _dicom(path: Path) -> None:
+    from pydicom import Dataset
+    from pydicom.dataset import FileMetaDataset
+    from pydicom.uid import CTImageStorage, ExplicitVRLittleEndian, generate_uid
+
+    data = Dataset()
+    data.file_meta = FileMetaDataset()
+    data.file_meta.TransferSyntaxUID = ExplicitVRLittleEndian
+    data.SOPClassUID = data.file_meta.MediaStorageSOPClassUID = CTImageStorage
+    data.SOPInstanceUID = data.file_meta.MediaStorageSOPInstanceUID = generate_uid()
+    data.SamplesPerPixel, data.PhotometricInterpretation = 1, "MONOCHROME2"
+    data.NumberOfFrames, data.Rows, data.Columns = STACK.shape
+    data.BitsAllocated = data.BitsStored = 16
+    data.HighBit, data.PixelRepresentation = 15, 0
+    data.PixelData = STACK.tobytes()
+    data.save_as(path, enforce_file_format=True)
+
+
+def _hdf5(path: Path) -> None:
+    import h5py
+
+    with h5py.File(path, "w") as file:
+        file.create_dataset("raw/stack", data=STACK, chunks=(1, 20, 24), compression="gzip")
+
+
+def _jpeg2000(path: Path) -> None:
+    import imagecodecs
+
+    path.write_bytes(imagecodecs.jpeg2k_encode(PICTURE, level=0, codecformat="jp2"))
+
+
+def _picture(path: Path) -> None:
+    from PIL import Image
+
+    Image.fromarray(np.stack([PICTURE] * 3, axis=-1)).save(path)
+
+
 #: How to write each, by its name.
 SAMPLES: dict[str, Callable[[Path], None]] = {
     "in.tif": _tiff(photometric="minisblack", resolution=(5.5, 5.5)),
@@ -73,6 +122,17 @@ SAMPLES: dict[str, Callable[[Path], None]] = {
     "in.zarr": lambda path: zarr.create_array(path, data=STACK, chunks=(1, 20, 24)),
     "in.ome.zarr": _ome_zarr,
     "in.fits": _fits,
+    "in.fits.gz": _fits,
+    "in.mrc": _mrc,
+    "in.nii": _nifti,
+    "in.nii.gz": _nifti,
+    "in.dcm": _dicom,
+    "in.h5": _hdf5,
+    "in.npz": lambda path: np.savez(path, STACK),
+    "in.jp2": _jpeg2000,
+    "in.webp": _picture,
+    "in.bmp": _picture,
+    "in.ppm": _picture,
     "in.safetensors": _weights,
     "in.toml": _recipe,
 }

@@ -66,6 +66,9 @@ def denoise(
     preview: Annotated[
         bool, typer.Option("--preview", help="Also write a picture: before, after, difference.")
     ] = False,
+    record: Annotated[
+        bool, typer.Option("--record", help="Also write how it was made: NAME.json beside.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print a summary as JSON.")] = False,
 ) -> None:
     """Denoise images in their own units, and keep their dtype, axes, pixel size and header.
@@ -101,6 +104,7 @@ def denoise(
             MAX_PIXELS if max_pixels is None else max_pixels,
             WalkOptions(nan.value, None, tile, value_range),
             hdu,
+            record,
         )
         paths = expand(inputs)
         jobs = partial(files.outcomes, paths, output_paths(paths, output), choice, how)

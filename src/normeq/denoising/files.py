@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from normeq import __version__
 from normeq._support.atomic import replace_folder, replacing, sync_tree
 from normeq._support.locking import locked
 from normeq.denoising.assumed_noise import NoiseName, NoiseOptions, Sigma
@@ -23,6 +24,7 @@ from normeq.denoising.preparation import Choice
 from normeq.denoising.progress import Progress, progress_report
 from normeq.errors import BusyError, Cancelled, FileError, NormeqError, reason, writing
 from normeq.images import MAX_PIXELS, Band, ImageFile, open_image
+from normeq.images.provenance import Provenance, digest
 from normeq.noise import NoiseModel
 
 log = logging.getLogger(__name__)
@@ -48,6 +50,8 @@ class FileOptions:
         How each image is denoised.
     part
         Which images of a file that holds several.
+    record
+        Whether to write how each result was made to a file beside it, ``NAME.json``.
     """
 
     noise: NoiseOptions = field(default_factory=NoiseOptions)
@@ -56,6 +60,7 @@ class FileOptions:
     max_pixels: int = MAX_PIXELS
     walk: WalkOptions = field(default_factory=WalkOptions)
     part: str | None = None
+    record: bool = False
 
 
 @dataclass
@@ -95,6 +100,7 @@ def denoise_files(
     model: str | Callable[..., Any] = "default",
     axes: str | None = None,
     part: str | None = None,
+    record: bool = False,
     tile: int | None = None,
     device: str = "auto",
     compile: bool = False,
@@ -120,6 +126,8 @@ def denoise_files(
         See `normeq.denoise`.
     part
         Which images of a file that holds several, such as ``"SCI"`` or ``"1,4"`` of a FITS file.
+    record
+        Whether to write how each result was made to a file beside it, ``NAME.json``.
     existing
         What to do if an output exists: ``"refuse"``, ``"skip"`` or ``"overwrite"``.
     max_pixels
@@ -142,7 +150,7 @@ def denoise_files(
     choice = Choice(model, device, compile, value_range)
     walk = WalkOptions(nan, None, tile, value_range, cancel)
     assumed = NoiseOptions(sigma, noise, strength, each_plane)
-    options = FileOptions(assumed, axes, existing, max_pixels, walk, part)
+    options = FileOptions(assumed, axes, existing, max_pixels, walk, part, record)
     with progress_report(len(paths), progress) as report:
         return list(outcomes(paths, targets, choice, options, report))
 
@@ -223,6 +231,9 @@ def _denoise_file(
                 if _is_skipped(target, options):  # another process has written it since
                     outcome.status = "skipped"
                     return
+                provenance = _provenance(source, walks[0], outcome, options)
+                for part in source.parts:
+                    part.provenance = provenance
                 if source.resumable:
                     _write_folder(walks[0], source, target, options, outcome, shares)
                 else:
@@ -230,6 +241,9 @@ def _denoise_file(
                         for walk, part in zip(walks, source.parts, strict=True):
                             part.write(temporary, _watched(walk.bands(), source, shares))
                         source.complete(temporary)
+                if options.record:
+                    with replacing(target.with_name(f"{target.name}.json")) as temporary:
+                        temporary.write_text(f"{provenance.as_json()}\n", encoding="ascii")
         except BusyError:
             if options.existing != "skip":
                 raise
@@ -248,6 +262,27 @@ def _walk(part: ImageFile, choice: Choice, options: FileOptions, outcome: Outcom
     outcome.noise_found += noise.lines()
     outcome.noise.append(noise.as_dict())
     return Walk(denoiser, part, noise, options.walk)
+
+
+def _provenance(
+    source: ImageFile, walk: Walk, outcome: Outcome, options: FileOptions
+) -> Provenance:
+    parameters = {
+        "noise": options.noise.identity,
+        "noise_found": outcome.noise,
+        "axes": source.axes,
+        "nan": options.walk.nan,
+        "value_range": options.walk.value_range,
+        "part": options.part,
+    }
+    return Provenance(
+        f"normeq {__version__}",
+        walk.denoiser.name,
+        walk.denoiser.identity,
+        source.path.name,
+        digest(source.path),
+        parameters,
+    )
 
 
 def _is_skipped(target: Path, options: FileOptions) -> bool:

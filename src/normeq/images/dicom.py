@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from pydicom.uid import (
     generate_uid,
 )
 
+from normeq import __version__
 from normeq.errors import InputError, reading
 from normeq.images.axes import same_axes
 from normeq.images.source import Band, ImageFile, Pixels, checked_dtype
@@ -113,6 +113,8 @@ class DicomSource(ImageFile):
         if self.samples > 1:
             data.PhotometricInterpretation, data.PlanarConfiguration = "RGB", 0
         _derive(data)
+        if self.provenance is not None:
+            data.DerivationDescription = self.provenance.as_line()
         data.save_as(target, enforce_file_format=True)
 
     def _clip(self, pixels: Pixels) -> None:
@@ -161,14 +163,15 @@ def _padding(data: Any) -> float | None:
 
 def _derive(data: Any) -> None:
     """Give a data set an identity of its own, and say where it comes from."""
-    source = pydicom.Dataset()
-    source.ReferencedSOPClassUID = data.SOPClassUID
-    source.ReferencedSOPInstanceUID = data.SOPInstanceUID
-    data.SourceImageSequence = [source]
+    if "SOPClassUID" in data and "SOPInstanceUID" in data:
+        source = pydicom.Dataset()
+        source.ReferencedSOPClassUID = data.SOPClassUID
+        source.ReferencedSOPInstanceUID = data.SOPInstanceUID
+        data.SourceImageSequence = [source]
     data.SOPInstanceUID = data.file_meta.MediaStorageSOPInstanceUID = generate_uid()
     kinds = [data.ImageType] if isinstance(data.get("ImageType"), str) else data.get("ImageType")
     data.ImageType = ["DERIVED", *list(kinds or ["", "PRIMARY"])[1:]]
-    data.DerivationDescription = f"denoised by normeq {version('normeq')}"
+    data.DerivationDescription = f"denoised by normeq {__version__}"
     for name in _DROPPED:
         if name in data:
             delattr(data, name)

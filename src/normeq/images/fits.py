@@ -15,7 +15,7 @@ import numpy as np
 
 from normeq.errors import InputError, UsageError, reading
 from normeq.images.axes import default_axes
-from normeq.images.fits_header import Unit, Value, read_units, renew_checksums
+from normeq.images.fits_header import Unit, Value, add_history, read_units, renew_checksums
 from normeq.images.gzipped import unpacked
 from normeq.images.mapped import MappedFile
 from normeq.images.source import ImageFile
@@ -56,10 +56,6 @@ class FitsImage(MappedFile):
             blank=_number(values, "BLANK", None) if stored[1] != "f" else None,
         )
 
-    def finish(self, target: Path) -> None:
-        """Renew the checksums, if there are any."""
-        renew_checksums(target, self.unit)
-
 
 class FitsSource(FitsImage):
     """A FITS file; all of its images are denoised, or those that are named.
@@ -82,7 +78,18 @@ class FitsSource(FitsImage):
                 for unit in chosen
             )
             super().__init__(path, file, first.unit, axes)
-        self._others = others
+        self._others: list[FitsImage] = others
+
+    def complete(self, target: Path) -> None:
+        """Note the provenance, renew checksums, and compress the copy if the original is."""
+        numbers = [part.unit.number for part in (self, *self._others)]
+        if self.provenance is not None:
+            for number in numbers:
+                add_history(target, number, self.provenance.as_line(), self.provenance.as_json())
+        units = read_units(target)
+        for number in numbers:
+            renew_checksums(target, units[number])
+        super().complete(target)
 
     @property
     def parts(self) -> Sequence[ImageFile]:

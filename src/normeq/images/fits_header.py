@@ -154,6 +154,37 @@ def _integer(values: Mapping[str, Value], keyword: str, default: int | None = No
     return value
 
 
+# Changes --------------------------------------------------------------------------------------
+
+
+def add_history(path: Path, number: int, *lines: str) -> None:
+    """Add lines to the history of a unit; what comes after it moves if its header has no room."""
+    unit = read_units(path)[number]
+    texts = [line[i : i + 72] for line in lines for i in range(0, len(line), 72)]
+    cards = [f"HISTORY {text}".ljust(_CARD) for text in texts] + ["END".ljust(_CARD)]
+    with path.open("r+b") as file:
+        file.seek(unit.start)
+        header = file.read(unit.data - unit.start).decode("latin-1")
+        starts = range(0, len(header), _CARD)
+        end = next(start for start in starts if header[start : start + 8].rstrip() == "END")
+        changed = header[:end] + "".join(cards)
+        changed = changed.ljust(math.ceil(len(changed) / BLOCK) * BLOCK)
+        _move_tail(file, unit.data, len(changed) - len(header))
+        file.seek(unit.start)
+        file.write(changed.encode("latin-1"))
+
+
+def _move_tail(file: BinaryIO, place: int, distance: int) -> None:
+    """Move everything from a place on towards the end of the file, the last piece first."""
+    length = file.seek(0, 2)
+    step = BLOCK * 1024
+    for start in reversed(range(place, length, step) if distance else ()):
+        file.seek(start)
+        data = file.read(min(step, length - start))
+        file.seek(start + distance)
+        file.write(data)
+
+
 # Checksums ------------------------------------------------------------------------------------
 
 

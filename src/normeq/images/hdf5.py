@@ -56,6 +56,8 @@ class Hdf5Source(IndexedSource, ImageFile):
             for band in bands:
                 rows = slice(band.start, band.start + len(band.pixels))
                 dataset[self.index(band.frame, rows)] = self.from_plane(band.pixels)
+            if self.provenance is not None:
+                dataset.attrs["normeq"] = self.provenance.as_json()
 
     def close(self) -> None:
         """Let go of the file."""

@@ -9,7 +9,7 @@ import mrcfile
 from normeq.errors import reading
 from normeq.images.mapped import MappedFile
 
-_HEADER = 1024
+_HEADER, _MOST_LABELS = 1024, 10
 
 
 class MrcSource(MappedFile):
@@ -29,6 +29,8 @@ class MrcSource(MappedFile):
             )
 
     def finish(self, target: Path) -> None:
-        """Renew minimum, maximum, mean and deviation in the header."""
+        """Renew minimum, maximum, mean and deviation in the header, and add a label."""
         with mrcfile.mmap(target, mode="r+") as file:
             file.update_header_stats()
+            if self.provenance is not None and file.header.nlabl < _MOST_LABELS:
+                file.add_label(self.provenance.as_line())

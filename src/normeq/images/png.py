@@ -74,6 +74,9 @@ class PngSource(DecodedFile):
 def write_png(source: ImageFile, target: Path, bands: Iterable[Band], chunks: bytes = b"") -> None:
     """Write the bands of an image of uint8 or uint16 as PNG, with `chunks` before the pixels."""
     size = (source.height, source.width, source.samples)
+    if source.provenance is not None:
+        chunks += chunk(b"tEXt", b"Software\0" + source.provenance.as_line().encode("ascii"))
+        chunks += chunk(b"tEXt", b"normeq\0" + source.provenance.as_json().encode("ascii"))
     encode_png(target, size, source.dtype, (band.pixels for band in bands), chunks)
 
 

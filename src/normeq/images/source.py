@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from normeq.errors import InputError, reading
 from normeq.images.axes import checked_axes
+from normeq.images.provenance import Provenance
 
 Pixels = NDArray[Any]
 
@@ -142,6 +143,8 @@ class ImageFile(ImageSource):
     streams: ClassVar[bool] = True
     #: Whether `write` can add bands to a target that it left unfinished.
     resumable: ClassVar[bool] = False
+    #: What `write` notes in the result, where the format has a place for it.
+    provenance: Provenance | None = None
 
     def __init__(
         self, path: Path, shape: tuple[int, ...], dtype: np.dtype[Any], axes: str, **about: Any

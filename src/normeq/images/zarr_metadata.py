@@ -75,3 +75,13 @@ def drop_consolidated(file: Path) -> None:
     metadata = json.loads(file.read_text())
     if metadata.pop("consolidated_metadata", None) is not None:
         file.write_text(json.dumps(metadata, indent=2))
+
+
+def add_attribute(node: Path, name: str, value: Any) -> None:
+    """Add an attribute to an array or group."""
+    version3 = node / "zarr.json"
+    file = version3 if version3.exists() else node / ".zattrs"
+    metadata = json.loads(file.read_text()) if file.exists() else {}
+    attributes = metadata.setdefault("attributes", {}) if file is version3 else metadata
+    attributes[name] = value
+    file.write_text(json.dumps(metadata, indent=2))

@@ -7,6 +7,7 @@ say) is copied as it is, and its pyramid is built again from the denoised image.
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import shutil
@@ -24,6 +25,7 @@ from normeq.images.axes import default_axes
 from normeq.images.formats import is_zarr
 from normeq.images.source import Band, ImageFile, IndexedSource, Pixels, checked_dtype
 from normeq.images.zarr_metadata import (
+    add_attribute,
     drop_consolidated,
     is_metadata,
     multiscales,
@@ -123,6 +125,8 @@ class ZarrSource(IndexedSource, ImageFile):
         for level in self._levels or [""]:
             rechunk(target / level, self._chunks)
         drop_consolidated(target / "zarr.json")
+        if self.provenance is not None:
+            add_attribute(target, "normeq", json.loads(self.provenance.as_json()))
 
 
 def _check_chunks(path: Path, array: Any) -> None:

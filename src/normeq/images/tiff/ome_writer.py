@@ -33,6 +33,7 @@ def write_ome(source: ImageFile, target: Path, bands: Iterable[Band]) -> None:
             photometric="rgb" if source.samples in (3, 4) else "minisblack",
             rowsperstrip=rows,
             compression="zlib",
+            software=None if source.provenance is None else source.provenance.as_line(),
             metadata={"axes": axes + plane} | _about(source, axes, shape),
         )
 
@@ -65,6 +66,8 @@ def _about(source: ImageFile, axes: str, shape: tuple[int, ...]) -> dict[str, An
     channels = list(source.calibration.channels)
     if "C" in axes and len(channels) == shape[axes.index("C")]:
         about["Channel"] = {"Name": channels}
+    if source.provenance is not None:
+        about["Description"] = source.provenance.as_json()
     return about
 
 

@@ -6,14 +6,19 @@ What it says is checked before tifffile follows it, and changed where a copy is 
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path, PurePath, PureWindowsPath
 from typing import Any
 from xml.parsers import expat
+from xml.sax.saxutils import escape
 
 from normeq.errors import InputError
+from normeq.images.provenance import Provenance
 
 # tifffile makes a list of all planes that are described, and of the values of all other axes.
 _MOST_PLANES = 10**6
+_ROOT_TAG = re.compile(rb"""<(?:[^<>"']|"[^"<]*"|'[^'<]*')*>""")
+_UUID = re.compile(rb"""\sUUID=(?:"[^"<]*"|'[^'<]*')""")
 
 
 def check_places(path: Path, ome_xml: str) -> None:
@@ -65,6 +70,39 @@ def relocated(ome_xml: bytes, pages: int) -> bytes:
     name = text[places[0][0] + 1 :].split(b"TiffData", 1)[0] + b"TiffData"  # with its prefix
     parts.insert(1, b'<%s IFD="0" PlaneCount="%d"/>' % (name, pages))
     return b"".join(parts) + text[end:]
+
+
+def noted(ome_xml: bytes, provenance: Provenance) -> bytes:
+    """Let OME-XML say how an image was made, and give it an identity of its own."""
+    images = _elements(ome_xml, "Image")
+    roots = _elements(ome_xml, "OME")
+    if not images or not roots:
+        return ome_xml
+    prefix = ome_xml[roots[0][0] + 1 :].split(b"OME", 1)[0]
+    note = (
+        b'<%(p)sCommentAnnotation ID="Annotation:%(id)s" Namespace="normeq">'
+        b"<%(p)sValue>%(text)s</%(p)sValue></%(p)sCommentAnnotation>"
+    ) % {
+        b"p": prefix,
+        b"id": str(provenance.identity).encode(),
+        b"text": escape(provenance.as_json()).encode(),
+    }
+    annotations = _elements(ome_xml, "StructuredAnnotations")
+    closing = b"</%sStructuredAnnotations" % prefix
+    place = ome_xml.rfind(closing, *annotations[0]) if annotations else -1
+    if place < 0:  # they come after the images
+        place = images[-1][1]
+        note = b"<%s>%s%s>" % (closing[2:], note, closing)
+    return _renamed(ome_xml[:place] + note + ome_xml[place:], roots[0][0], provenance)
+
+
+def _renamed(ome_xml: bytes, root: int, provenance: Provenance) -> bytes:
+    """Give the root element a new UUID, in place of the one it may have."""
+    end = root + len(_ROOT_TAG.match(ome_xml, root).group())  # type: ignore[union-attr]
+    tag = _UUID.sub(b"", ome_xml[root:end])
+    identity = b' UUID="urn:uuid:%s"' % str(provenance.identity).encode()
+    cut = len(tag) - (2 if tag.endswith(b"/>") else 1)
+    return ome_xml[:root] + tag[:cut] + identity + tag[cut:] + ome_xml[end:]
 
 
 def _elements(xml: bytes, local_name: str) -> list[tuple[int, int]]:

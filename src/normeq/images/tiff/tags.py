@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import struct
 from typing import Any
+from xml.parsers import expat
 
 import tifffile
 
-from normeq.images.tiff.ome_xml import relocated
+from normeq.images.tiff.ome_xml import noted, relocated
 from normeq.images.tiff.reader import COLORMAP, TiffSource
 
 # How tifffile found the axes: from these, a copy of the tags tells them again.
 PORTABLE_KINDS = {"ome", "imagej", "shaped", "uniform", "generic"}
 
-_DESCRIPTION = 270
+_DESCRIPTION, _SOFTWARE = 270, 305
+_ASCII = 2
 _X_RESOLUTION, _Y_RESOLUTION, _RESOLUTION_UNIT = 282, 283, 296
 # Besides those that tifffile writes itself: kinds of pages, tables of lossy codecs and YCbCr.
 _REWRITTEN = tifffile.TIFF.TAG_FILTERED | {254, 255, 347, 529, 530, 531, 532, COLORMAP}
@@ -51,13 +53,21 @@ def copied(source: TiffSource, number: int) -> list[tuple[Any, ...]]:
     # kinds that are not portable, the first page has one of ours.
     kind = source.series.kind
     described = kind != "ome" if number else kind in PORTABLE_KINDS
-    return [
+    noted = source.provenance is not None and number == 0
+    tags = [
         (tag.code, int(tag.dtype), tag.count, _stored_value(source, page, tag), False)
         for tag in page.tags
         if tag.code not in _REWRITTEN
         and tag.dtype not in _OFFSET_TYPES
         and (described or tag.code != _DESCRIPTION)
+        and not (noted and tag.code == _SOFTWARE)
     ]
+    if source.provenance is not None and number == 0:
+        before = page.tags.get(_SOFTWARE)
+        text = f"{before.value}\n" if before is not None else ""
+        note = (text + source.provenance.as_line()).encode("ascii", "replace") + b"\0"
+        tags.append((_SOFTWARE, _ASCII, len(note), note, False))
+    return tags
 
 
 def _stored_value(source: TiffSource, page: Any, tag: Any) -> bytes | tuple[int, ...]:
@@ -66,7 +76,11 @@ def _stored_value(source: TiffSource, page: Any, tag: Any) -> bytes | tuple[int,
     file.seek(tag.valueoffset)
     value = bytes(file.read(tag.valuebytecount))
     if tag.code == _DESCRIPTION and source.series.kind == "ome":
-        return relocated(value, source.pages)
+        try:
+            value = relocated(value, source.pages)
+            return value if source.provenance is None else noted(value, source.provenance)
+        except expat.ExpatError:  # which tifffile has understood all the same
+            return value
     if tag.code == _DESCRIPTION and source.series.kind == "shaped":
         return value.replace(b', "truncated": true', b"")  # the copy has a directory for each page
     if int(tag.dtype) in _RATIONALS:  # which tifffile takes as numerators and denominators only
