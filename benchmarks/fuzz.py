@@ -121,15 +121,12 @@ def outcome_of(kind: str, path: Path) -> tuple[str, str]:
 
 def denoised(path: Path) -> tuple[str, str]:
     """Denoise an image."""
-    from normeq.denoising.files import FileOptions, outcomes
-    from normeq.denoising.names import denoiser_for
+    from normeq import denoise_files
     from normeq.images import open_image, read, result_extension
 
     folder = path.parent / "out"
     target = folder / f"out{result_extension(path)}"
-    halved = denoiser_for(lambda plane: plane / 2)
-    options = FileOptions(max_pixels=10**7)
-    [outcome] = outcomes([path], [target], halved, options)
+    [outcome] = denoise_files(path, target, model=lambda plane: plane / 2, max_pixels=10**7)
     left = sorted(entry.name for entry in folder.iterdir()) if folder.exists() else []
     if outcome.status == "done":
         read(target)
