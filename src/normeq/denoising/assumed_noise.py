@@ -15,6 +15,8 @@ from normeq.errors import InputError, UsageError
 from normeq.images.array import ArraySource
 from normeq.images.source import ImageFile, ImageSource
 from normeq.noise import GeneralizedAnscombe, NoiseModel, estimate_noise_of
+from normeq.noise.learned import learn_stabilisation_of
+from normeq.noise.sampling import Reader
 
 log = logging.getLogger(__name__)
 
@@ -167,6 +169,8 @@ def assume_noise(denoiser: Denoiser, source: ImageSource, options: NoiseOptions)
         if model is not None:
             found[name] = model
         noise = PlaneNoise() if model is None else _told(denoiser, source, model, options)
+        if options.noise == "learned" and model is not None:
+            noise = _learned(denoiser, source, part, model, noise)
         planes |= dict.fromkeys(part, noise)
     return AssumedNoise(planes, found)
 
@@ -267,19 +271,25 @@ def _estimate(
     source: ImageSource, part: list[tuple[int, int]], signal_dependent: bool | None
 ) -> NoiseModel | None:
     """Estimate the noise of some planes; None where there is nothing to estimate it from."""
-
-    def read(index: int, rows: slice, columns: slice) -> NDArray[np.float64]:
-        frame, sample = part[index]
-        stored = source.read(frame, rows.start, rows.stop)[:, columns, sample]
-        return source.physical(stored)
-
-    shape = (len(part), source.height, source.width)
+    read, shape = _reader(source, part)
     try:
         with np.errstate(over="ignore"):  # said in words instead
             return estimate_noise_of(read, shape, signal_dependent=signal_dependent, cautious=True)
     except InputError as error:
         log.info("noise: not estimated, because %s", error)
         return None
+
+
+def _reader(
+    source: ImageSource, part: list[tuple[int, int]]
+) -> tuple[Reader, tuple[int, int, int]]:
+    """Return what reads regions of planes in physical units, and the shape of the stack."""
+
+    def read(index: int, rows: slice, columns: slice) -> NDArray[np.float64]:
+        frame, sample = part[index]
+        return source.physical(source.read(frame, rows.start, rows.stop)[:, columns, sample])
+
+    return read, (len(part), source.height, source.width)
 
 
 # What the denoiser is told -------------------------------------------------------------------
@@ -302,6 +312,27 @@ def _told(
     ):
         return replace(noise, level=None, lengths=None)
     return noise
+
+
+def _learned(
+    denoiser: Denoiser,
+    source: ImageSource,
+    part: list[tuple[int, int]],
+    model: NoiseModel,
+    noise: PlaneNoise,
+) -> PlaneNoise:
+    """Fit a transform to some planes, starting from that of their model."""
+    if not model.correlation.is_white:
+        log.warning(
+            "the noise is correlated, so pixels can be guessed from their neighbours' noise: "
+            "noise='auto' is the better choice."
+        )
+    read, shape = _reader(source, part)
+    start = None if model.is_uniform else GeneralizedAnscombe.of(model)
+    learned = learn_stabilisation_of(read, shape, denoiser.remove_unit_noise, start=start)
+    stored = replace(learned, values=(learned.values - source.offset) / source.gain)
+    level = None if denoiser.takes_sigma == "never" else 1.0
+    return replace(noise, transform=stored, level=level)
 
 
 def _lengths(model: NoiseModel) -> tuple[float, float]:

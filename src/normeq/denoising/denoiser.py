@@ -11,6 +11,7 @@ import inspect
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -86,6 +87,10 @@ class Denoiser(ABC):
     def pixels_at_once(self) -> int | None:
         """Return how many pixels fit into the memory for one call; None if that is open."""
         return None
+
+    def remove_unit_noise(self, images: torch.Tensor) -> torch.Tensor:
+        """Denoise ``(N, 1, H, W)`` whose noise has standard deviation 1, with gradients."""
+        raise UsageError(f"{self.name} has no gradients: noise='learned' needs a network.")
 
     @abstractmethod
     def run(
@@ -176,6 +181,7 @@ class NetworkDenoiser(Denoiser):
         self.halo = getattr(local, "receptive_field", None)
         self.stride = int(getattr(local, "stride", 1)) if self.halo is not None else 1
         self._device = find_device(device)
+        self._unfolded = local
         self._net = fold(local).to(self._device)
         self._forward = compiled(self._net) if compile else self._net
         parameter = next(self._net.parameters(), None)
@@ -225,6 +231,17 @@ class NetworkDenoiser(Denoiser):
             maps = torch.cat((levels, (levels * (1 + spread)).expand(-1, 2, -1, -1)), 1)
         # The call of a whole image would raise the smallest levels again, tile by tile.
         return self._net.with_maps(given, maps)
+
+    def remove_unit_noise(self, images: torch.Tensor) -> torch.Tensor:
+        net = self._differentiable()
+        given = images.to(self._device, self._dtype)
+        output: torch.Tensor = net(given) if self.takes_sigma == "never" else net(given, 1.0)
+        return output.to(images)
+
+    @lru_cache(maxsize=1)  # noqa: B019 - the network is kept as long as the denoiser
+    def _differentiable(self) -> nn.Module:
+        """Return a copy of the network as it was given: the folded one has no gradients."""
+        return copy.deepcopy(self._unfolded).eval().requires_grad_(False).to(self._device)
 
     def _tensor(self, values: NDArray[np.float64]) -> torch.Tensor:
         return torch.from_numpy(values).to(self._dtype).to(self._device)

@@ -1,0 +1,136 @@
+"""Real noise: PSNR, SSIM and time on pairs of noisy and clean images, in docs/data/real-noise.csv.
+
+    python benchmarks/real_noise.py --fmd FOLDER --cc15 FOLDER
+
+FMD holds 8-bit fluorescence images of the same name in ``raw`` and ``gt``; of two raw files with
+the same content one counts. CC15 holds camera images named ``*_real.png`` and ``*_mean.png``, whose
+channels are denoised one by one. No parameter was chosen on these pairs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import fmean
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from pages import DATA, DOCS, fill, markdown
+from tqdm import tqdm
+
+import normeq
+from normeq._support.tables import read_csv, write_csv
+from normeq.images import read
+from normeq.metrics import psnr, ssim
+
+METHODS: dict[str, dict[str, Any] | None] = {
+    "noisy": None,
+    "default, gaussian": {"noise": "gaussian"},
+    "default, auto": {},
+    "default, learned": {"noise": "learned"},
+    "BM3D with VST": {"model": "bm3d"},
+}
+
+
+class Pair(NamedTuple):
+    """A noisy image of real noise, and the truth, with white at 255."""
+
+    group: str
+    noisy: NDArray[np.uint8]
+    clean: NDArray[np.uint8]
+
+
+def fmd_pairs(folder: Path) -> Iterator[Pair]:
+    """Yield the pairs of FMD, by microscope."""
+    seen: set[bytes] = set()
+    for path in sorted((folder / "raw").iterdir()):
+        noisy, clean = read(path), read(folder / "gt" / path.name)
+        if noisy.tobytes() not in seen:
+            seen.add(noisy.tobytes())
+            yield Pair(f"FMD {path.name.split('_')[0]}", noisy, clean)
+
+
+def cc15_pairs(folder: Path) -> Iterator[Pair]:
+    """Yield the pairs of CC15."""
+    for path in sorted(folder.glob("*_real.png")):
+        yield Pair("CC15", read(path), read(path.with_name(path.name.replace("_real", "_mean"))))
+
+
+def denoised(noisy: NDArray[np.uint8], options: dict[str, Any] | None) -> NDArray[np.float32]:
+    """Denoise an image as a user would, and return it in floating point."""
+    image = noisy.astype(np.float32)
+    if options is None:
+        return image
+    return normeq.denoise(image, channel_axis=-1 if image.ndim == 3 else None, **options)
+
+
+def measure(pairs: list[Pair], methods: dict[str, dict[str, Any] | None]) -> list[dict[str, Any]]:
+    """Return a row for each group and method: means over its images."""
+    rows = []
+    for name, options in methods.items():
+        scores: dict[str, list[tuple[float, float, float]]] = {}
+        for pair in tqdm(pairs, desc=name, leave=False):
+            start = time.perf_counter()
+            result = denoised(pair.noisy, options) / 255
+            seconds = time.perf_counter() - start
+            truth = pair.clean / 255
+            found = (psnr(result, truth), ssim(result, truth), seconds)
+            scores.setdefault(pair.group, []).append(found)
+        scores |= _together(scores)
+        rows += [row(group, name, found) for group, found in scores.items()]
+        print(*rows[-len(scores) :], sep="\n", flush=True)
+    return rows
+
+
+def _together(scores: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    """Return all images of FMD as one group."""
+    every = [score for group, found in scores.items() if group.startswith("FMD") for score in found]
+    return {"FMD, all": every} if every else {}
+
+
+def row(group: str, method: str, scores: list[tuple[float, float, float]]) -> dict[str, Any]:
+    """Return the means of some scores."""
+    psnrs, ssims, seconds = zip(*scores, strict=True)
+    return {
+        "images": group,
+        "count": len(scores),
+        "method": method,
+        "psnr": f"{fmean(psnrs):.2f}",
+        "ssim": f"{fmean(ssims):.4f}",
+        "seconds": f"{fmean(seconds):.2f}",
+    }
+
+
+def table() -> str:
+    """Return the PSNR of every method, a column for each group."""
+    rows = read_csv(DATA / "real-noise.csv")
+    groups = list(dict.fromkeys(f"{r['images']} ({r['count']})" for r in rows))
+    lines = []
+    for method in dict.fromkeys(r["method"] for r in rows):
+        cells = {f"{r['images']} ({r['count']})": r for r in rows if r["method"] == method}
+        seconds = fmean(float(r["seconds"]) for r in cells.values())
+        lines.append([method, *(cells[group]["psnr"] for group in groups), f"{seconds:.1f}"])
+    return markdown(["method", *groups, "seconds an image"], lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--fmd", type=Path)
+    parser.add_argument("--cc15", type=Path)
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
+    given = parser.parse_args()
+    pairs = [*(fmd_pairs(given.fmd) if given.fmd else ())]
+    pairs += [*(cc15_pairs(given.cc15) if given.cc15 else ())]
+    chosen = {name: METHODS[name] for name in given.methods}
+    kept = [r for r in read_csv(DATA / "real-noise.csv") if r["method"] not in chosen]
+    write_csv(DATA / "real-noise.csv", [*kept, *measure(pairs, chosen)])
+    fill(DOCS / "noise.md", "real-noise", table())
+
+
+if __name__ == "__main__":
+    main()
