@@ -18,8 +18,9 @@ from typer.testing import CliRunner
 
 import normeq
 from normeq.cli import app
-from normeq.denoising.assumed_noise import NoiseOptions, assume_noise
+from normeq.denoising.assumed_noise import assume_noise
 from normeq.denoising.names import denoiser_for
+from normeq.denoising.noise_options import NoiseOptions
 from normeq.errors import UsageError
 from normeq.images.array import ArraySource
 from normeq.noise import NoiseModel, poisson_gaussian

@@ -12,8 +12,8 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from normeq.denoising.assumed_noise import NoiseName, NoiseOptions
 from normeq.denoising.bands import NanPolicy, Walk, WalkOptions
+from normeq.denoising.noise_options import NoiseName, NoiseOptions
 from normeq.denoising.preparation import Choice
 from normeq.denoising.progress import Progress, progress_report
 from normeq.errors import InputError, UsageError

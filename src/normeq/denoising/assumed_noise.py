@@ -4,71 +4,22 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from normeq.denoising.denoiser import Denoiser
+from normeq.denoising.image_parts import Place, estimate_part, part_reader, parts_of, planes_of
+from normeq.denoising.noise_options import NoiseOptions
 from normeq.denoising.plane_noise import LevelMap, PlaneNoise
-from normeq.errors import InputError, UsageError
+from normeq.errors import UsageError
 from normeq.images.array import ArraySource
-from normeq.images.source import ImageFile, ImageSource
-from normeq.noise import GeneralizedAnscombe, NoiseModel, estimate_noise_of
+from normeq.images.source import ImageSource
+from normeq.noise import GeneralizedAnscombe, NoiseModel
 from normeq.noise.learned import learn_stabilisation_of
-from normeq.noise.sampling import Reader
 
 log = logging.getLogger(__name__)
-
-NoiseName = Literal["auto", "gaussian", "poisson-gaussian", "learned"]
-NOISE_NAMES: tuple[NoiseName, ...] = get_args(NoiseName)
-#: A level in the image's units, one for each plane, a map, or "auto" for one that is estimated.
-Sigma = ArrayLike | ImageSource | None
-
-
-@dataclass(frozen=True)
-class NoiseOptions:
-    """What the caller says about the noise.
-
-    Attributes
-    ----------
-    sigma
-        See `Sigma`.
-    noise
-        What kind of noise it is, or a model of it in the image's units.
-    strength
-        Factor on whatever level the denoiser is told.
-    each_plane
-        Whether every plane of a stack gets an estimate of its own.
-    """
-
-    sigma: Sigma = None
-    noise: NoiseName | NoiseModel = "auto"
-    strength: float = 1.0
-    each_plane: bool = False
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.noise, NoiseModel) and self.noise not in NOISE_NAMES:
-            raise UsageError(
-                f"noise is {self.noise!r}: use {', '.join(NOISE_NAMES)}, or a NoiseModel."
-            )
-        if self.sigma is not None and self.noise not in ("auto", "gaussian"):
-            raise UsageError("sigma states noise of one level: leave out either sigma or noise.")
-        if not 0 < self.strength < float("inf"):
-            raise UsageError(f"strength is {self.strength:g}, but must be a positive number.")
-
-    @property
-    def identity(self) -> str:
-        """A text that is equal for equal results."""
-        noise = self.noise.to_dict() if isinstance(self.noise, NoiseModel) else self.noise
-        return f"{_identity_of(self.sigma)} {noise} {self.strength} {self.each_plane}"
-
-
-def _identity_of(sigma: Sigma) -> str:
-    if isinstance(sigma, ImageFile):
-        written = sigma.path.stat()
-        return f"{sigma.path.resolve()} {written.st_size} {written.st_mtime_ns}"
-    return sigma if isinstance(sigma, str) else repr(np.asarray(sigma).tolist())
 
 
 @dataclass(frozen=True)
@@ -83,7 +34,7 @@ class AssumedNoise:
         The models that were estimated or given, in physical units, by the name of their part.
     """
 
-    planes: dict[tuple[int, int], PlaneNoise]
+    planes: dict[Place, PlaneNoise]
     found: dict[str, NoiseModel]
 
     def of(self, frame: int, sample: int) -> PlaneNoise:
@@ -161,10 +112,10 @@ def assume_noise(denoiser: Denoiser, source: ImageSource, options: NoiseOptions)
     if options.sigma is not None and not one_level:
         return _stated(denoiser, source, options)
     if not one_level and not _estimates(denoiser, options):
-        return AssumedNoise(dict.fromkeys(_planes_of(source), PlaneNoise()), {})
-    planes: dict[tuple[int, int], PlaneNoise] = {}
+        return AssumedNoise(dict.fromkeys(planes_of(source), PlaneNoise()), {})
+    planes: dict[Place, PlaneNoise] = {}
     found: dict[str, NoiseModel] = {}
-    for name, part in _parts(source, options.each_plane).items():
+    for name, part in parts_of(source, options.each_plane).items():
         model = _model_of(source, part, options)
         if model is not None:
             found[name] = model
@@ -181,11 +132,11 @@ def assume_noise(denoiser: Denoiser, source: ImageSource, options: NoiseOptions)
 def _stated(denoiser: Denoiser, source: ImageSource, options: NoiseOptions) -> AssumedNoise:
     """Take levels as they are; only the correlation is estimated, for a denoiser that is told."""
     levels = _levels(denoiser, source, options)
-    told: dict[tuple[int, int], PlaneNoise] = {}
+    told: dict[Place, PlaneNoise] = {}
     found: dict[str, NoiseModel] = {}
     estimated = denoiser.takes_correlation and options.noise == "auto"
-    for name, part in _parts(source, options.each_plane).items():
-        model = _estimate(source, part, None) if estimated else None
+    for name, part in parts_of(source, options.each_plane).items():
+        model = estimate_part(source, part, None) if estimated else None
         lengths = None if model is None else _lengths(model)
         if model is not None:
             found[name] = model
@@ -230,66 +181,13 @@ def _fitting(
     return LevelMap(levels, factor)
 
 
-# What is estimated ---------------------------------------------------------------------------
-
-
-def _planes_of(source: ImageSource) -> list[tuple[int, int]]:
-    samples = range(source.samples - source.alpha)
-    return [(frame, sample) for frame in range(source.frames) for sample in samples]
-
-
-def _parts(source: ImageSource, each_plane: bool) -> dict[str, list[tuple[int, int]]]:
-    """Group the planes that share a model, under a name: those of a channel, or each its own."""
-    leading = [axis for axis in source.axes if axis not in "YX"][: len(source.leading)]
-    channel_axis = leading.index("C") if "C" in leading else None
-    several = source.samples - source.alpha > 1
-    parts: dict[str, list[tuple[int, int]]] = {}
-    for frame, sample in _planes_of(source):
-        words = []
-        if channel_axis is not None:
-            words.append(f"channel {np.unravel_index(frame, source.leading)[channel_axis]}")
-        if several:
-            words.append(f"channel {sample}")
-        if each_plane and source.frames > 1:
-            words.append(f"plane {frame}")
-        parts.setdefault(", ".join(words), []).append((frame, sample))
-    return parts
-
-
-def _model_of(
-    source: ImageSource, part: list[tuple[int, int]], options: NoiseOptions
-) -> NoiseModel | None:
+def _model_of(source: ImageSource, part: list[Place], options: NoiseOptions) -> NoiseModel | None:
     """Return the noise of planes that share a model, in physical units."""
     if isinstance(options.noise, NoiseModel):
         return options.noise
     signal_dependent = {"auto": None, "gaussian": False}.get(options.noise, True)
     one_level = isinstance(options.sigma, str)
-    return _estimate(source, part, False if one_level else signal_dependent)
-
-
-def _estimate(
-    source: ImageSource, part: list[tuple[int, int]], signal_dependent: bool | None
-) -> NoiseModel | None:
-    """Estimate the noise of some planes; None where there is nothing to estimate it from."""
-    read, shape = _reader(source, part)
-    try:
-        with np.errstate(over="ignore"):  # said in words instead
-            return estimate_noise_of(read, shape, signal_dependent=signal_dependent, cautious=True)
-    except InputError as error:
-        log.info("noise: not estimated, because %s", error)
-        return None
-
-
-def _reader(
-    source: ImageSource, part: list[tuple[int, int]]
-) -> tuple[Reader, tuple[int, int, int]]:
-    """Return what reads regions of planes in physical units, and the shape of the stack."""
-
-    def read(index: int, rows: slice, columns: slice) -> NDArray[np.float64]:
-        frame, sample = part[index]
-        return source.physical(source.read(frame, rows.start, rows.stop)[:, columns, sample])
-
-    return read, (len(part), source.height, source.width)
+    return estimate_part(source, part, False if one_level else signal_dependent)
 
 
 # What the denoiser is told -------------------------------------------------------------------
@@ -317,7 +215,7 @@ def _told(
 def _learned(
     denoiser: Denoiser,
     source: ImageSource,
-    part: list[tuple[int, int]],
+    part: list[Place],
     model: NoiseModel,
     noise: PlaneNoise,
 ) -> PlaneNoise:
@@ -327,7 +225,7 @@ def _learned(
             "the noise is correlated, so pixels can be guessed from their neighbours' noise: "
             "noise='auto' is the better choice."
         )
-    read, shape = _reader(source, part)
+    read, shape = part_reader(source, part)
     start = None if model.is_uniform else GeneralizedAnscombe.of(model)
     learned = learn_stabilisation_of(read, shape, denoiser.remove_unit_noise, start=start)
     stored = replace(learned, values=(learned.values - source.offset) / source.gain)

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import copy
 import hashlib
-import inspect
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,13 +21,18 @@ from torch import nn
 from normeq import models
 from normeq._support import memory
 from normeq.classical.method import Method
-from normeq.errors import NormeqError, UsageError, reason
+from normeq.denoising.probes import (
+    Law,
+    channels_of,
+    declared_law,
+    find_device,
+    proven_law,
+    takes_sigma,
+)
+from normeq.errors import UsageError
 from normeq.models.noise_maps import TakesSigma
-from normeq.nn import Normalized, fold
+from normeq.nn import fold
 from normeq.nn.fast.compilation import compiled
-
-#: How a denoiser follows a change of units; a function of the user keeps a law of its own.
-Law = Literal["norm", "scale", "none", "own"]
 
 # Memory for the activations of one call of a network, at most.
 _BUDGET = 2**30
@@ -172,9 +176,9 @@ class NetworkDenoiser(Denoiser):
         self.takes_correlation = bool(getattr(net, "takes_correlation", False))
         self.offset_per_channel = bool(getattr(net, "separate_channels", False))
         self.keeps_constants = isinstance(net, models.WrappedDenoisingNetwork)
-        self.law = _declared_law(net)
+        self.law = declared_law(net)
         if self.law == "none" and prove:
-            self.law = _proven_law(net)
+            self.law = proven_law(net)
         self.can_be_stabilised = self.law == "norm"
         # The statistics of the plane do what the wrapper would: its inner network has a reach.
         local = net.inner if isinstance(net, models.WrappedDenoisingNetwork) else net
@@ -275,80 +279,3 @@ class NetworkDenoiser(Denoiser):
             for hook in hooks:
                 hook.remove()
         return math.ceil(max(sizes))
-
-
-def takes_sigma(denoiser: Callable[..., Any]) -> TakesSigma:
-    """Tell whether a denoiser takes the noise level, by what it declares or by its parameters.
-
-    A network of the user is told sigma only if it needs it: an optional second argument may be
-    anything.
-
-    Examples
-    --------
-    >>> takes_sigma(lambda image: image), takes_sigma(lambda image, sigma: image)
-    ('never', 'always')
-    >>> takes_sigma(lambda image, sigma=None: image)
-    'optional'
-    """
-    if hasattr(denoiser, "takes_sigma"):
-        declared: TakesSigma = denoiser.takes_sigma
-        return declared
-    if hasattr(denoiser, "blind"):
-        return "never" if denoiser.blind else "always"
-    network = denoiser if isinstance(denoiser, nn.Module) else None
-    try:
-        parameters = inspect.signature(denoiser if network is None else network.forward)
-    except ValueError:  # compiled code does not show them
-        return "optional"
-    if not _binds(parameters, 2):
-        return "never"
-    if not _binds(parameters, 1):
-        return "always"
-    return "optional" if network is None else "never"
-
-
-def _binds(parameters: inspect.Signature, count: int) -> bool:
-    try:
-        parameters.bind(*range(count))
-    except TypeError:
-        return False
-    return True
-
-
-def channels_of(denoiser: Callable[..., Any]) -> int:
-    """Return how many channels of an image a denoiser sees at once: 1, or 3 for colour.
-
-    Other numbers under the name ``channels`` count something else, such as a network's width.
-    """
-    return 3 if getattr(denoiser, "channels", 1) == 3 else 1
-
-
-def _declared_law(net: nn.Module) -> Law:
-    default: Law = "norm" if isinstance(net, Normalized) else "none"
-    declared: Law = getattr(net, "equivariance", default)
-    return declared
-
-
-def _proven_law(net: nn.Module) -> Law:
-    """Return the law that a network follows by proof: it may be a converted one, or the user's."""
-    from normeq.certification import Status, certify
-
-    try:
-        certificate = certify(copy.deepcopy(net).eval())
-    except NormeqError:
-        return "none"
-    if certificate.norm is Status.PROVEN:
-        return "norm"
-    return "scale" if certificate.scale is Status.PROVEN else "none"
-
-
-def find_device(name: str) -> torch.device:
-    """Return a device by its name; ``"auto"`` takes CUDA, then Apple's MPS, then the processor."""
-    if name == "auto":
-        if torch.cuda.is_available():
-            return torch.device("cuda")
-        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
-    try:
-        return torch.empty(0, device=name).device
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        raise UsageError(f"device {name!r} cannot be used: {reason(error)}.") from error

@@ -16,12 +16,12 @@ from typing import Any, Literal
 from normeq import __version__
 from normeq._support.atomic import replace_folder, replacing, sync_tree
 from normeq._support.locking import locked
-from normeq.denoising.assumed_noise import NoiseName, NoiseOptions, Sigma
 from normeq.denoising.bands import NanPolicy, Walk, WalkOptions
 from normeq.denoising.journal import Journal
+from normeq.denoising.noise_options import NoiseName, NoiseOptions, Sigma
 from normeq.denoising.paths import expand, output_paths
 from normeq.denoising.preparation import Choice
-from normeq.denoising.progress import Progress, progress_report
+from normeq.denoising.progress import Progress, Shares, progress_report
 from normeq.errors import BusyError, Cancelled, FileError, NormeqError, reason, writing
 from normeq.images import MAX_PIXELS, Band, ImageFile, open_image
 from normeq.images.provenance import Provenance, digest
@@ -177,7 +177,7 @@ def outcomes(
     for path, target in zip(inputs, outputs, strict=True):
         outcome = Outcome(str(path), str(target))
         start = time.perf_counter()
-        shares = _Shares(report)
+        shares = Shares(report)
         try:
             _denoise_file(path, target, choice, options, outcome, shares)
         except Cancelled:
@@ -192,30 +192,13 @@ def outcomes(
         yield outcome
 
 
-class _Shares:
-    """Reports parts of one image as shares of it."""
-
-    def __init__(self, report: Callable[[float], object]) -> None:
-        self._report = report
-        self._left = 1.0
-
-    def add(self, share: float) -> None:
-        share = min(share, self._left)
-        self._left -= share
-        self._report(share)
-
-    def finish(self) -> None:
-        """Report what is left, also of an image that failed or was skipped."""
-        self.add(self._left)
-
-
 def _denoise_file(
     path: Path,
     target: Path,
     choice: Choice,
     options: FileOptions,
     outcome: Outcome,
-    shares: _Shares,
+    shares: Shares,
 ) -> None:
     if _is_skipped(target, options):
         outcome.status = "skipped"
@@ -300,7 +283,7 @@ def _write_folder(
     target: Path,
     options: FileOptions,
     outcome: Outcome,
-    shares: _Shares,
+    shares: Shares,
 ) -> None:
     """Write a folder under another name, going on with what a killed run has left of it."""
     partial = target.with_name(f".{target.name}.partial")
@@ -317,7 +300,7 @@ def _write_folder(
         replace_folder(partial, target)
 
 
-def _watched(bands: Iterator[Band], source: ImageFile, shares: _Shares) -> Iterator[Band]:
+def _watched(bands: Iterator[Band], source: ImageFile, shares: Shares) -> Iterator[Band]:
     total = sum(part.pixels for part in source.parts)
     for band in bands:
         yield band

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from normeq.denoising.assumed_noise import AssumedNoise, NoiseOptions, assume_noise, check_noise
+from normeq.denoising.assumed_noise import AssumedNoise, assume_noise, check_noise
 from normeq.denoising.denoiser import Denoiser
 from normeq.denoising.names import denoiser_for
+from normeq.denoising.noise_options import NoiseOptions
 from normeq.images.source import ImageSource
 from normeq.models import shipped
 

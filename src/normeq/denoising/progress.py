@@ -48,3 +48,21 @@ def progress_bar(total: float, *, hidden: bool | None = None) -> Any:
     from tqdm import tqdm
 
     return tqdm(total=total, disable=hidden, bar_format=_BAR)
+
+
+class Shares:
+    """Reports parts of one image as shares of it."""
+
+    def __init__(self, report: Callable[[float], object]) -> None:
+        self._report = report
+        self._left = 1.0
+
+    def add(self, share: float) -> None:
+        """Report a share of the image, no more than is left."""
+        share = min(share, self._left)
+        self._left -= share
+        self._report(share)
+
+    def finish(self) -> None:
+        """Report what is left, also of an image that failed or was skipped."""
+        self.add(self._left)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from normeq.denoising.assumed_noise import NoiseName, NoiseOptions, Sigma
+from normeq.denoising.noise_options import NoiseName, NoiseOptions, Sigma
 from normeq.errors import UsageError, reading
 from normeq.images import ImageFile, open_image
 from normeq.noise import NoiseModel

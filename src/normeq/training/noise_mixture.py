@@ -33,7 +33,7 @@ _DARK = 0.02
 _SIGNAL_BLUR = (1.5, 4.0)
 _JPEG_QUALITY = (75, 98)
 # Told levels, as shares of the true one, of samples whose remaining noise belongs to the target.
-_UNDERSTATED = (0.2, 0.7)
+_UNDERSTATED = (0.15, 0.5)
 # Lags at which the autocorrelation of processed noise is measured.
 _LAGS = 9
 
