@@ -1,4 +1,4 @@
-"""Networks as strangers write them, to be converted."""
+"""Networks as users write them, to be converted."""
 
 from __future__ import annotations
 
@@ -116,4 +116,19 @@ class Attentive(nn.Module):
             tokens = tokens + F.scaled_dot_product_attention(query, key, value)
         else:
             tokens = tokens + self.mix(tokens, tokens, tokens, need_weights=False)[0]
+        return self.unembed(tokens.transpose(1, 2).reshape(features.shape))
+
+
+class Tokenwise(nn.Module):
+    """A layer on tokens, between two convolutions."""
+
+    def __init__(self, layer: nn.Module) -> None:
+        super().__init__()
+        self.embed = nn.Conv2d(1, 8, 4, 4)
+        self.layer = layer
+        self.unembed = nn.ConvTranspose2d(8, 1, 4, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        features = self.embed(x)
+        tokens = self.layer(features.flatten(2).transpose(1, 2))
         return self.unembed(tokens.transpose(1, 2).reshape(features.shape))

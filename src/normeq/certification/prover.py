@@ -95,6 +95,19 @@ def send(module: nn.Module, args: Sequence[Any]) -> Propagation | None:
         return None
 
 
+def culprits_of(
+    module: nn.Module, args: Sequence[Any], properties: Sequence[Property]
+) -> list[Culprit]:
+    """List what the laws blame for breaking some properties; nothing if it cannot be traced."""
+    net = private_copy(module).eval()
+    variation = variations(args, None, "equivariant")[0]
+    try:
+        outcome = _propagate(net, args, variation)
+    except Untraceable:
+        return []
+    return [c for which in properties for c in _culprits(outcome, variation, which)]
+
+
 def _propagate(net: nn.Module, args: Sequence[Any], variation: Variation) -> Propagation:
     program = trace(net, args)
     return propagate(program, variation.shadows(args), torch.finfo(args[0].dtype).eps)

@@ -15,6 +15,7 @@ from normeq import __version__
 from normeq._support.allocator import keep_freed
 from normeq.cli.bench import bench
 from normeq.cli.check import check
+from normeq.cli.convert import convert
 from normeq.cli.demo import demo
 from normeq.cli.denoise import denoise
 from normeq.cli.evaluate import evaluate
@@ -70,6 +71,7 @@ app.command()(demo)
 app.command()(denoise)
 app.command()(evaluate)
 app.command()(import_weights)
+app.command()(convert)
 app.command()(info)
 app.command()(noise)
 app.command()(reproduce)

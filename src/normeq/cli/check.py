@@ -78,7 +78,7 @@ def _prove(
         raise UsageError(
             f"{model} is a function: only networks can be proven; leave --prove out to measure it."
         )
-    certificate = certify(f, named_arguments(f, _shape(shape), dict(map(_number, inputs))))
+    certificate = certify(f, named_arguments(f, read_shape(shape), dict(map(_number, inputs))))
     if draw is not None:
         _draw(certificate, draw)
     typer.echo(certificate.table())
@@ -86,7 +86,7 @@ def _prove(
         raise typer.Exit(1)
 
 
-def _shape(text: str | None) -> list[int] | None:
+def read_shape(text: str | None) -> list[int] | None:
     """Read ``1,3,64,64``."""
     from normeq.errors import UsageError
 

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from normeq.errors import UsageError
 from normeq.nn import (
     AffineConv2d,
     AffineConvTranspose2d,
@@ -27,6 +28,8 @@ def affine_linear(layer: nn.Module, free: int) -> nn.Module | None:
         return _with_weight(dense, layer.weight)
     if isinstance(layer, nn.ConvTranspose2d):
         return _affine_upsampling(layer)
+    if isinstance(layer, nn.ConvTranspose1d | nn.ConvTranspose3d):
+        return _constrained_upsampling(layer)
     if not isinstance(layer, nn.Conv1d | nn.Conv2d | nn.Conv3d):
         return None
     copies = layer.padding_mode in COPY_MODES
@@ -48,6 +51,17 @@ def affine_linear(layer: nn.Module, free: int) -> nn.Module | None:
     layer.register_parameter("bias", None)
     layer.padding_mode = layer.padding_mode if copies else "replicate"
     return constrain(layer, free_channels=free)
+
+
+def _constrained_upsampling(layer: nn.ConvTranspose1d | nn.ConvTranspose3d) -> nn.Module | None:
+    """Constrain a transposed convolution in place, if its kernels do not overlap."""
+    bias: Any = layer.bias
+    layer.register_parameter("bias", None)
+    try:
+        return constrain(layer)
+    except UsageError:
+        layer.register_parameter("bias", bias)
+        return None
 
 
 def _with_weight(layer: nn.Module, weight: Tensor) -> nn.Module:

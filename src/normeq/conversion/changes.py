@@ -34,6 +34,8 @@ class ConversionReport:
         original's output.
     certificate
         The certificate of the twin in eval mode, in which the variant's properties are proven.
+    shapes
+        The shapes of the example's tensors.
     """
 
     to: str
@@ -41,6 +43,7 @@ class ConversionReport:
     parameters: tuple[int, int]
     moved: float
     certificate: Certificate
+    shapes: tuple[tuple[int, ...], ...] = ()
 
     def table(self) -> str:
         """Return the report as text for people."""

@@ -7,21 +7,24 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor, nn
 
-from normeq.certification import Certificate, Status
+from normeq.certification import Certificate, Culprit, Status
 from normeq.certification.examples import Example, arguments, refuse_unfit
 from normeq.certification.prover import certify, send
 from normeq.conversion.affine_form import make_affine
 from normeq.conversion.changes import ConversionReport
+from normeq.conversion.enclosing import enclose_culprits
 from normeq.conversion.network_editor import NetworkEditor
 from normeq.conversion.residual_form import OnDifferences, refuse_misfit
 from normeq.conversion.scale_form import make_homogeneous
 from normeq.errors import UsageError
 from normeq.models.building_blocks import Variant
 from normeq.models.network import equivariance_of
-from normeq.nn import Normalized
+from normeq.nn import LocallyNormalized, Normalized
 from normeq.nn.copies import private_copy
 
-Target = Literal["scale-equiv", "norm-equiv", "norm-equiv-residual", "norm-equiv-wrapped"]
+Target = Literal[
+    "scale-equiv", "norm-equiv", "norm-equiv-residual", "norm-equiv-wrapped", "norm-equiv-local"
+]
 TARGETS: tuple[Target, ...] = get_args(Target)
 
 
@@ -45,6 +48,8 @@ def convert(
         from the local mean, which is added at the end; close to the original.
         ``"norm-equiv-wrapped"``: the network as it is, on images normalised by their mean and
         standard deviation; it must be one of an image, or of an image and a noise level.
+        ``"norm-equiv-local"``: the same with the mean and spread of windows around each pixel, so
+        that it stays local.
     example
         An image batch, or the network's arguments, as for `normeq.certify`.
 
@@ -72,11 +77,16 @@ def convert(
     editor = NetworkEditor(module, args)
     if to == "norm-equiv-wrapped":
         editor.wrap(Normalized(editor.root, "mean-std"))
+    elif to == "norm-equiv-local":
+        refuse_misfit(reference, args)
+        editor.wrap(LocallyNormalized(editor.root))
     elif to == "norm-equiv":
         make_affine(editor, send(module, args))
+        enclose_culprits(editor, args, ("scale", "shift"), offset=True)
         _relabel(editor, "norm-equiv")
     else:
         make_homogeneous(editor)
+        enclose_culprits(editor, args, ("scale",), offset=False)
         _relabel(editor, "scale-equiv")
         if to == "norm-equiv-residual":
             refuse_misfit(reference, args)
@@ -86,7 +96,12 @@ def convert(
     _refuse(module, to, certificate)
     sizes = tuple(sum(p.numel() for p in net.parameters()) for net in (module, twin))
     report = ConversionReport(
-        to, tuple(editor.changes), (sizes[0], sizes[1]), _distance(module, twin, args), certificate
+        to,
+        tuple(editor.changes),
+        (sizes[0], sizes[1]),
+        _distance(module, twin, args),
+        certificate,
+        tuple(tuple(leaf.shape) for leaf in args if isinstance(leaf, Tensor)),
     )
     return twin, report
 
@@ -117,13 +132,19 @@ def _refuse(module: nn.Module, to: Target, certificate: Certificate) -> None:
         return
     wanted = ("scale",) if to == "scale-equiv" else ("scale", "shift")
     left = [culprit for culprit in certificate.culprits if culprit.property in wanted]
-    names = dict.fromkeys(f"{c.operation} in {c.path or 'the network itself'}" for c in left)
+    names = dict.fromkeys(f"{c.operation} in {_place(c)}" for c in left)
     listed = "; ".join(list(names)[:6]) + ("; ..." if len(names) > 6 else "")
     raise UsageError(
         f"{type(module).__name__} cannot be made {to}, because there is no counterpart for: "
         f"{listed}. Convert it to 'norm-equiv-wrapped', which takes any network of an image, or of "
         f"an image and a noise level, or change these ({left[0].reason} Fix: {left[0].fix})."
     )
+
+
+def _place(culprit: Culprit) -> str:
+    """Say where a culprit is: its module, and the line of source that calls it."""
+    module = culprit.path or "the network itself"
+    return f"{module} ({culprit.line})" if culprit.line else module
 
 
 @torch.no_grad()

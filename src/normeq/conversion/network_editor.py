@@ -6,12 +6,24 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
+from torch.utils._pytree import tree_leaves
 
 from normeq.conversion.changes import Change
 from normeq.conversion.forward_pass import Call, ForwardPass, open_forward_pass
 from normeq.conversion.operations import class_name
 from normeq.nn.copies import bake_hooked_norms, private_copy
+
+#: Layers whose parts are not called as modules: converted whole, or not at all.
+ATOMIC_LAYERS = (
+    nn.MultiheadAttention,
+    nn.TransformerEncoderLayer,
+    nn.TransformerDecoderLayer,
+    nn.TransformerEncoder,
+    nn.TransformerDecoder,
+    nn.Transformer,
+    nn.RNNBase,
+)
 
 
 class NetworkEditor:
@@ -34,18 +46,28 @@ class NetworkEditor:
             Change(path, "weight norm by a hook", "its present weights")
             for path in bake_hooked_norms(self.root)
         ]
-        self.forward_passes = self._open_forward_passes(args)
+        calls = _observe_calls(self.root, args)
+        self._usual_sizes = {
+            path: _size_of_features(calls[module])
+            for path, module in self.root.named_modules()
+            if module in calls
+        }
+        self.forward_passes = self._open_forward_passes(calls)
 
     def layers(self) -> Iterator[tuple[str, nn.Module]]:
         """Yield every module with its path; changes while walking over them do no harm."""
-        attentions = [
-            f"{path}."
+        inside = tuple(
+            f"{path}." if path else ""
             for path, module in self.root.named_modules()
-            if isinstance(module, nn.MultiheadAttention)  # whose layers are not called
-        ]
+            if isinstance(module, ATOMIC_LAYERS)
+        )
         for path, module in list(self.root.named_modules()):
-            if not path.startswith(tuple(attentions)):
+            if not path.startswith(inside) or not path:
                 yield path, module
+
+    def usual_size(self, path: str) -> float:
+        """Return the root mean square of what entered a module when the network was called."""
+        return self._usual_sizes.get(path, 1.0)
 
     def replace(self, path: str, old: nn.Module, new: nn.Module, now: str = "") -> None:
         """Put another layer in the place of one wherever it is used, and record it."""
@@ -83,8 +105,7 @@ class NetworkEditor:
                 if child is old:
                     parent._modules[name] = new
 
-    def _open_forward_passes(self, args: Sequence[Any]) -> list[ForwardPass]:
-        calls = _observe_calls(self.root, args)
+    def _open_forward_passes(self, calls: dict[nn.Module, Call]) -> list[ForwardPass]:
         opened = [
             open_forward_pass(path, module, calls[module], module is self.root)
             for path, module in self.layers()
@@ -119,3 +140,12 @@ def _observe_calls(root: nn.Module, args: Sequence[Any]) -> dict[nn.Module, Call
     for handle in handles:
         handle.remove()
     return seen
+
+
+def _size_of_features(args: Any) -> float:
+    """Return the root mean square of the first tensor among some arguments, or 1."""
+    for leaf in tree_leaves(args):
+        if isinstance(leaf, Tensor) and leaf.is_floating_point() and leaf.ndim:
+            size = float(leaf.detach().double().square().mean().sqrt())
+            return size if 0 < size < float("inf") else 1.0
+    return 1.0

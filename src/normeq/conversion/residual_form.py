@@ -25,8 +25,9 @@ class OnDifferences(nn.Module):
     Parameters
     ----------
     inner
-        A scale-equivariant network from images to images of the same shape; called with whatever
-        further arguments `f` is called with.
+        A scale-equivariant network from images to images; called with whatever further arguments
+        `f` is called with. Where its output has another size, the local mean is interpolated, and
+        where it has another number of channels, their mean is added to each.
     radius
         Reach of the window to each side.
 
@@ -49,7 +50,7 @@ class OnDifferences(nn.Module):
         padded = copy_pad(y, (self.radius,) * 2 * (y.ndim - 2))
         mean = _AVERAGES[y.ndim](padded, 2 * self.radius + 1, 1)
         out: Tensor = self.inner(y - mean, *rest, **options)
-        return mean + out
+        return _fitted(mean, out) + out
 
     def extra_repr(self) -> str:
         """Describe the window in a printed network."""
@@ -65,15 +66,25 @@ def refuse_misfit(module: nn.Module, args: list[Any]) -> None:
             f"convert {name} to 'norm-equiv' or 'norm-equiv-wrapped', or pass an example of "
             "shape (N, C, *spatial) with one to three spatial axes."
         )
-    if not _keeps_shape(module, args):
+    if not _gives_images(module, args):
         raise UsageError(
-            f"the output of {name} has not the shape of its input, to which the residual form "
-            "adds: convert it to 'norm-equiv' or 'norm-equiv-wrapped'."
+            f"the output of {name} is not an image, to which the residual form could add: "
+            "convert it to 'norm-equiv' or 'norm-equiv-wrapped'."
         )
 
 
-def _keeps_shape(module: nn.Module, args: list[Any]) -> bool:
-    """Whether a network's output has the shape of its first argument."""
+def _gives_images(module: nn.Module, args: list[Any]) -> bool:
+    """Whether a network's output has the axes of its first argument."""
     with torch.no_grad():
         out = module(*args)
-    return isinstance(out, Tensor) and out.shape == args[0].shape
+    return isinstance(out, Tensor) and out.ndim == args[0].ndim and len(out) == len(args[0])
+
+
+def _fitted(mean: Tensor, out: Tensor) -> Tensor:
+    """Bring a local mean to the channels and the size of an output."""
+    if mean.shape[2:] != out.shape[2:]:
+        mode = {3: "linear", 4: "bilinear", 5: "trilinear"}[mean.ndim]
+        mean = F.interpolate(mean, size=out.shape[2:], mode=mode)
+    if mean.shape[1] != out.shape[1]:
+        mean = mean.mean(1, keepdim=True)
+    return mean

@@ -46,7 +46,10 @@ def save(net: Network | Wrapped, path: str | os.PathLike[str], card: dict[str, A
     from safetensors.torch import save as to_bytes
 
     if not net.config:
-        raise UsageError("only networks built by normeq.create can be saved with normeq.save.")
+        raise UsageError(
+            "only networks built by normeq.create can be saved with normeq.save; a converted twin is "
+            "saved with normeq.conversion.save_twin."
+        )
     about = {
         "format": _FORMAT,
         "architecture": net.architecture,

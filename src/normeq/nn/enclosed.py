@@ -1,0 +1,100 @@
+"""Any layer made homogeneous or equivariant, by the spread of the features that enter it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils._pytree import tree_leaves, tree_map
+
+
+class Enclosed(nn.Module):
+    """Let any layer scale with its input: ``e(λ·x) = λ·e(x)``, ``e(x) = s·inner(x/s)``.
+
+    `s` is the root mean square of the features of each sample, relative to a usual one. So norms
+    with an epsilon, gates, squashing activations and attention see ratios, which no gain changes,
+    and what comes out of them scales again. Where the features have their usual size, the layer
+    does what it does by itself.
+
+    With `offset`, the mean of the sample is taken away before and added after:
+    ``e(λ·x + μ) = λ·e(x) + μ``.
+
+    Parameters
+    ----------
+    inner
+        Any layer. Tensors among its arguments change with the first one; its outputs scale.
+    usual
+        The size of features at which ``s = 1``.
+    offset
+        Whether features follow an offset, too.
+    batch_axis
+        The axis of samples.
+
+    Examples
+    --------
+    >>> import torch
+    >>> gate = Enclosed(torch.nn.Sigmoid()).double()
+    >>> x = torch.rand(1, 4, 8, 8, dtype=torch.float64) - 0.5
+    >>> torch.allclose(gate(7 * x), 7 * gate(x))
+    True
+    """
+
+    usual: Tensor
+
+    def __init__(
+        self,
+        inner: nn.Module,
+        usual: float = 1.0,
+        *,
+        offset: bool = False,
+        batch_axis: int = 0,
+    ) -> None:
+        super().__init__()
+        self.inner = inner
+        self.offset = offset
+        self.batch_axis = batch_axis
+        self.register_buffer("usual", torch.tensor(float(usual)))
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the layer on ratios."""
+        first = next(leaf for leaf in tree_leaves((args, kwargs)) if _is_feature(leaf))
+        axes = [axis for axis in range(first.ndim) if axis != self.batch_axis]
+        center = first.mean(axes, keepdim=True) if self.offset else None
+        differences = first if center is None else first - center
+        power = differences.square().mean(axes, keepdim=True)
+        # Infinity stands in for zero: its inverse is 0, and unlike 1 it sets no scale.
+        empty = power == 0
+        spread = torch.where(empty, math.inf, power).sqrt() / self.usual
+        size = torch.where(empty, 0.0, spread)
+
+        def before(value: Any) -> Any:
+            if not _is_feature(value):
+                return value
+            moved = value if center is None else value - self._like(center, value)
+            return moved / self._like(spread, value)
+
+        def after(value: Any) -> Any:
+            if not _is_feature(value):
+                return value
+            scaled = value * self._like(size, value)
+            return scaled if center is None else scaled + self._like(center, value)
+
+        inside, options = tree_map(before, (args, kwargs))
+        return tree_map(after, self.inner(*inside, **options))
+
+    def _like(self, per_sample: Tensor, other: Tensor) -> Tensor:
+        """Reshape numbers of each sample so that they broadcast over another tensor."""
+        shape = [1] * other.ndim
+        if other.ndim > self.batch_axis:
+            shape[self.batch_axis] = per_sample.numel()
+        return per_sample.reshape(shape)
+
+    def extra_repr(self) -> str:
+        """Describe the layer in a printed network."""
+        return f"usual={float(self.usual):.3g}, offset={self.offset}"
+
+
+def _is_feature(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.is_floating_point() and value.ndim > 0

@@ -1,0 +1,104 @@
+"""Equivariance for any network by normalising around each pixel, in windows of finite size."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from normeq.errors import UsageError
+
+#: How to average over windows, by the number of axes of a batch.
+_AVERAGES = {3: F.avg_pool1d, 4: F.avg_pool2d, 5: F.avg_pool3d}
+
+
+class LocallyNormalized(nn.Module):
+    """Normalise around each pixel, apply any network, undo: ``f(λ·y + μ, λ·σ) = λ·f(y, σ) + μ``.
+
+    ``f(y) = m + s·net((y - m)/s)`` with `m` the mean of a window around each pixel and `s` the root
+    mean square of ``y - m`` there, but at least a fraction of that in a wider window; where that is
+    0, too, the output is `m`. Windows are cut at the border. Unlike `Normalized`, which takes
+    statistics of the whole image, it is local if the network is: a bright corner changes nothing
+    far away, and tiles equal the whole.
+
+    Parameters
+    ----------
+    inner
+        A network from images to images of the same shape, called as ``net(y)`` or
+        ``net(y, sigma)``.
+    radius
+        Reach of the window to each side.
+    wide_radius
+        Reach of the wider window.
+    floor
+        The fraction of the wider window's spread.
+
+    Examples
+    --------
+    >>> import torch
+    >>> f = LocallyNormalized(torch.nn.Sigmoid()).double()
+    >>> y = torch.rand(1, 1, 40, 40, dtype=torch.float64)
+    >>> torch.allclose(f(7 * y + 1000), 7 * f(y) + 1000)
+    True
+    """
+
+    def __init__(
+        self, inner: nn.Module, radius: int = 16, wide_radius: int = 48, floor: float = 0.25
+    ) -> None:
+        super().__init__()
+        if not 0 < radius <= wide_radius:
+            raise UsageError(
+                f"radius={radius} must be positive, at most wide_radius={wide_radius}."
+            )
+        self.inner = inner
+        self.radius = radius
+        self.wide_radius = wide_radius
+        self.floor = floor
+
+    @property
+    def reach(self) -> int:
+        """How far the statistics of a pixel see, beside what the network sees of them."""
+        return self.radius + self.wide_radius
+
+    def forward(self, y: Tensor, sigma: float | Tensor | None = None) -> Tensor:
+        """Apply to a batch of shape ``(N, C, *spatial)``, with sigma in the units of `y`."""
+        mean = _window_mean(y, self.radius)
+        differences = y - mean
+        power = differences.square().mean(1, keepdim=True)
+        spread = torch.maximum(
+            _root(_window_mean(power, self.radius)),
+            self.floor * _root(_window_mean(power, self.wide_radius)),
+        )
+        # Infinity stands in for zero: unlike 1 it sets no scale.
+        by = torch.where(spread == 0, math.inf, spread)
+        if sigma is None:
+            out: Tensor = self.inner(differences / by)
+        else:
+            level = torch.as_tensor(sigma, dtype=y.dtype, device=y.device)
+            level = level.reshape(-1, *[1] * (y.ndim - 1)) if level.ndim < y.ndim else level
+            out = self.inner(differences / by, level / by)
+        return mean + torch.where(spread == 0, 0.0, spread) * out
+
+    def extra_repr(self) -> str:
+        """Describe the windows in a printed network."""
+        return f"radius={self.radius}, wide_radius={self.wide_radius}, floor={self.floor:g}"
+
+
+def _window_mean(x: Tensor, radius: int) -> Tensor:
+    """Average over windows that are cut at the border."""
+    average: Any = _AVERAGES[x.ndim]
+    for axis in range(x.ndim - 2):  # one axis after the other: much less work
+        reach = min(radius, x.shape[2 + axis] - 1)
+        size = [2 * reach + 1 if other == axis else 1 for other in range(x.ndim - 2)]
+        pads = [length // 2 for length in size]
+        x = average(x, size, 1, pads, count_include_pad=False)
+    return x
+
+
+def _root(power: Tensor) -> Tensor:
+    """Take the square root, with a gradient of 0 at 0."""
+    empty = power == 0
+    return torch.where(empty, 0.0, torch.where(empty, math.inf, power).sqrt())
