@@ -47,7 +47,7 @@ def save(net: Network | Wrapped, path: str | os.PathLike[str], card: dict[str, A
 
     if not net.config:
         raise UsageError(
-            "only networks built by normeq.create can be saved with normeq.save; a converted twin is "
+            "only networks built by normeq.create can be saved with normeq.save; a twin is "
             "saved with normeq.conversion.save_twin."
         )
     about = {
