@@ -52,6 +52,25 @@ def test_compressed_with_gzip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert list(temporary.iterdir()) == []
 
 
+@pytest.mark.parametrize("dtype", ["int16", "uint16", "int32", "float32"])
+def test_compressed_by_tiles(tmp_path: Path, dtype: str) -> None:
+    image = sample((32, 40), dtype)
+    options = {"quantize_level": 0.0, "compression_type": "GZIP_1"} if dtype == "float32" else {}
+    unit = fits.CompImageHDU(image, name="SCI", **options)
+    unit.header["CRVAL1"] = 202.4682
+    table = fits.BinTableHDU.from_columns([fits.Column("a", "D", array=[1.0, 2.0])])
+    fits.HDUList([fits.PrimaryHDU(), unit, table]).writeto(tmp_path / "in.fits.fz")
+    with open_image(tmp_path / "in.fits.fz") as source:
+        np.testing.assert_array_equal(source.physical(source.read(0, 0, 32))[..., 0], image)
+    [outcome] = denoise_files(tmp_path / "in.fits.fz", model=lambda plane: plane / 2)
+    assert outcome.output == str(tmp_path / "in.denoised.fits")
+    with fits.open(outcome.output) as after:
+        assert type(after["SCI"]) is fits.ImageHDU
+        np.testing.assert_allclose(after["SCI"].data, image / 2, atol=0.5)
+        assert after["SCI"].header["CRVAL1"] == 202.4682
+        np.testing.assert_array_equal(after[2].data["a"], [1.0, 2.0])
+
+
 def test_what_unpacks_to_more_than_there_is_room_for_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -74,8 +74,7 @@ def open_image(
         raise FileError(f"{path}: is neither a file nor a folder, but a device or a pipe.")
     format = format_of(path)
     if format is None:
-        known = " ".join(extension for format in FORMATS for extension in format.extensions)
-        raise FileError(f"{path}: the extension is not known; known are {known}.")
+        raise FileError(f"{path}: the extension is not known; known are {_known_extensions()}.")
     with reading(path, format.name):
         source = format.open(path, axes, part)
     try:
@@ -85,6 +84,14 @@ def open_image(
         source.close()
         raise
     return source
+
+
+def _known_extensions() -> str:
+    """Return all extensions, and the extra that each needs."""
+    return ", ".join(
+        " ".join(format.extensions) + (f" (normeq[{format.extra}])" if format.extra else "")
+        for format in FORMATS
+    )
 
 
 def _check_size(source: ImageFile, max_pixels: int) -> None:

@@ -7,6 +7,9 @@ physical values ``BSCALE * stored + BZERO``, and the header remains true to the 
 from __future__ import annotations
 
 import logging
+import os
+import tempfile
+import weakref
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +18,7 @@ import numpy as np
 
 from normeq.errors import InputError, UsageError, reading
 from normeq.images.axes import default_axes
+from normeq.images.fits_compressed import unpack
 from normeq.images.fits_header import Unit, Value, add_history, read_units, renew_checksums
 from normeq.images.gzipped import unpacked
 from normeq.images.mapped import MappedFile
@@ -70,7 +74,7 @@ class FitsSource(FitsImage):
 
     def __init__(self, path: Path, axes: str | None = None, part: str | None = None) -> None:
         with reading(path, self.format):
-            file = unpacked(path, self)
+            file = self._plain(path)
             units = read_units(file)
             chosen = _named(path, units, part) if part else _all_images(path, units)
             first, *others = (
@@ -79,6 +83,16 @@ class FitsSource(FitsImage):
             )
             super().__init__(path, file, first.unit, axes)
         self._others: list[FitsImage] = others
+
+    def _plain(self, path: Path) -> Path:
+        """Return a plain file with the content of `path`, which may be packed in two ways."""
+        if path.suffix.lower() != ".fz":
+            return unpacked(path, self)
+        handle, name = tempfile.mkstemp(prefix="normeq-", suffix=".fits")
+        os.close(handle)
+        weakref.finalize(self, Path.unlink, Path(name), missing_ok=True)
+        unpack(path, Path(name))
+        return Path(name)
 
     def complete(self, target: Path) -> None:
         """Note the provenance, renew checksums, and compress the copy if the original is."""
@@ -103,7 +117,7 @@ def _all_images(path: Path, units: list[Unit]) -> list[Unit]:
     compressed = [unit.name for unit in units if unit.is_compressed_image]
     if not chosen and compressed:
         raise InputError(
-            f"{path}: its images are compressed; rename it to .fits.fz, which is read with astropy."
+            f"{path}: its images are compressed; rename it to .fits.fz, and it will be unpacked."
         )
     if not chosen:
         raise InputError(f"{path}: holds no image of two or more axes.")

@@ -105,6 +105,7 @@ FORMATS = (
     Format("NPY", (".npy",), "npy:NpySource", creates=True),
     Format("NPZ", (".npz",), "npz:NpzSource", has_parts=True),
     Format("Zarr", (".zarr", ".ome.zarr"), "zarr_store:ZarrSource", is_store=True),
+    Format("zipped Zarr", (".zarr.zip", ".ome.zarr.zip", ".ozx"), "zarr_zip:ZippedZarrSource"),
     Format("MRC", (".mrc", ".mrcs"), "mrc:MrcSource", extra="mrc"),
     Format("NIfTI", (".nii", ".nii.gz"), "nifti:NiftiSource", extra="nifti"),
     Format("LIF", (".lif",), "lif:LifSource", result=".ome.tif", extra="lif", has_parts=True),
@@ -119,6 +120,7 @@ FORMATS = (
         "fits:FitsSource",
         has_parts=True,
     ),
+    Format("compressed FITS", (".fits.fz",), "fits:FitsSource", result=".fits", has_parts=True),
 )
 
 

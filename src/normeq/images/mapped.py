@@ -27,7 +27,7 @@ class MappedFile(IndexedSource, ImageFile):
     place
         Where the array begins.
     file
-        Where the array is, if not in `path`, which is then a compressed copy.
+        Where the array is, if not in `path`, which is then a packed copy.
     order
         ``"C"`` if the last axis is the fastest, ``"F"`` if the first is.
     """
@@ -75,7 +75,7 @@ class MappedFile(IndexedSource, ImageFile):
 
     def complete(self, target: Path) -> None:
         """Compress the copy, if the original is."""
-        if self._file != self.path:
+        if self.path.suffix.lower() == ".gz":
             pack(target)
 
     def finish(self, target: Path) -> None:
