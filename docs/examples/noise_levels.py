@@ -8,8 +8,8 @@ to strong noise, blind and with the level given.
 """
 
 # %%
-# Noise is added to a photograph, and PSNR is measured before and after. Without ``sigma`` the
-# network works out the noise level itself.
+# Noise is added to a photograph, and PSNR is measured before and after. Without ``sigma``,
+# nothing has to be known about the noise.
 
 import matplotlib.pyplot as plt
 import numpy as np
