@@ -5,7 +5,7 @@
 makes mosaics of the colour photographs of a folder, in all four patterns and with noise, and
 counts those that are recognised. Then it counts false alarms: on the photographs upsampled by
 two and with alternating gains of rows or columns, and on every image of the other folders (and
-their subfolders), plane by plane and in gray.
+their subfolders), plane by plane and in gray. The table goes into docs/noise.md, too.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pages import DATA
+from pages import DATA, DOCS, fill, table
 from scipy import ndimage
 from tqdm import tqdm
 
@@ -109,6 +109,7 @@ def main() -> None:
     options = parser.parse_args()
     rows = caught(options.photos) + false_alarms(options.photos, options.others)
     write_csv(options.out, rows)
+    fill(DOCS / "noise.md", "mosaics", table(options.out))
     for row in rows:
         print(*row.values(), sep="  ")
 

@@ -1,11 +1,13 @@
 """How well the noise of an image is estimated from the image alone.
 
     python benchmarks/noise_accuracy.py --photos PHOTOS [--pairs NAME=NOISY:CLEAN ...]
+    python benchmarks/noise_accuracy.py --page-only
 
 draws noise over a grid of gain, read noise, correlation and content (photographs of a folder, and
 synthetic microscopy scenes), estimates it, and writes the error of sigma at mid signal. With
 ``--pairs``, sets of real pairs follow: images of the same name in two folders, or in one folder
-with ``_real`` and ``_mean`` in their names; their truth is the difference of each pair.
+with ``_real`` and ``_mean`` in their names; their truth is the difference of each pair. Both forms
+draw the picture of docs/noise.md and fill its table.
 """
 
 from __future__ import annotations
@@ -18,15 +20,17 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pages import DATA
+from pages import DATA, DOCS, FIGURES, fill, markdown
 from scenes import microscopy_scenes
 from scipy import ndimage
 from tqdm import tqdm
 
-from normeq._support.tables import write_csv
+from normeq._support.tables import read_csv, save_figure, write_csv
 from normeq.images import read
 from normeq.images.folder import read_folder, to_unit
-from normeq.noise import NoiseModel, estimate_noise, poisson_gaussian
+from normeq.noise import NoiseModel, estimate_noise, measure_blocks, poisson_gaussian
+from normeq.noise.figure import noise_figure
+from normeq.noise.sampling import reader_of
 
 Floats = NDArray[np.float64]
 
@@ -143,14 +147,24 @@ def real(argument: str) -> list[dict[str, Any]]:
     ]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--photos", type=Path, required=True, help="folder of photographs")
-    parser.add_argument("--pairs", action="append", default=[], help="NAME=NOISY[:CLEAN]")
-    parser.add_argument("--out", type=Path, default=DATA / "noise-accuracy.csv")
-    options = parser.parse_args()
+def draw_example(path: Path) -> None:
+    """Draw what `normeq noise --plot` shows for a scene with known noise."""
+    clean = next(microscopy_scenes())
+    noisy = clean + blurred(noise_of(clean, gain=2.0, read_noise=5.0, seed=0), 0.5)
+    model = estimate_noise(noisy)
+    blocks = measure_blocks(*reader_of(noisy), model.correlation)
+    save_figure(path, lambda: noise_figure(model, blocks, "filaments"))
+
+
+def fill_page(table: Path) -> None:
+    """Write the sets of the table, without the single combinations, into the page."""
+    rows = [row for row in read_csv(table) if not row["gain"]]
+    columns = ("set", "images", "median error", "95th percentile", "median signed error")
+    cells = [[row[column] for column in columns] for row in rows]
+    fill(DOCS / "noise.md", "accuracy", markdown(columns, cells))
+
+
+def measure(options: argparse.Namespace) -> None:
     rows = synthetic(options.photos)
     measured = rows[-2]
     for argument in options.pairs:
@@ -161,6 +175,23 @@ def main() -> None:
     median, high = float(measured["median error"]), float(measured["95th percentile"])
     met = median <= BARS[0] and high <= BARS[1]
     print(f"bars {BARS[0]:.0%} and {BARS[1]:.0%}: {'met' if met else 'missed'}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--photos", type=Path, help="folder of photographs")
+    parser.add_argument("--pairs", action="append", default=[], help="NAME=NOISY[:CLEAN]")
+    parser.add_argument("--out", type=Path, default=DATA / "noise-accuracy.csv")
+    parser.add_argument("--page-only", action="store_true", help="only the page and its picture")
+    options = parser.parse_args()
+    if not options.page_only:
+        if options.photos is None:
+            parser.error("--photos is needed, except with --page-only")
+        measure(options)
+    draw_example(FIGURES / "noise.png")
+    fill_page(options.out)
 
 
 if __name__ == "__main__":

@@ -23,10 +23,12 @@ _SMOOTHING = 4.0
 _STEP = 4
 _MARGIN = 8
 _SMALLEST = 32
+_LARGEST = 512
 # Frequencies down and across, as fractions of the highest: those of alternating rows, columns and
 # diagonals; and those at which no image alternates on purpose, where texture and noise are found.
 _ALTERNATIONS = ((1.0, 0.0), (0.0, 1.0), (1.0, 1.0))
 _OTHERS = ((0.8, 0.0), (0.0, 0.8), (0.8, 1.0), (1.0, 0.8), (0.8, 0.8))
+_FREQUENCIES = (0.0, 0.8, 1.0)
 # Thresholds, in powers: above texture by this factor; rows and columns alike to this share; the
 # diagonal at least this share of them; a part of the image's variance that rounding does not reach.
 _ABOVE_OTHERS = 2.0
@@ -87,21 +89,24 @@ def _powers(plane: Floats) -> Floats:
     """Return sums over a region: of what alternates, of its variance, and of other frequencies."""
     if min(plane.shape) < _SMALLEST:
         return np.zeros(5 + len(_OTHERS))
+    plane = plane[_middle(plane.shape[0]), _middle(plane.shape[1])]
     known = np.isfinite(plane)
     mean = float(plane[known].mean()) if known.any() else 0.0
     values = np.where(known, plane - mean, 0.0)
+    height, width = values.shape
+    down = {frequency: _demodulator(height, frequency) @ values for frequency in _FREQUENCIES}
     rows, columns, diagonal, *others = (
-        _alternation(values, *frequencies) for frequencies in (*_ALTERNATIONS, *_OTHERS)
+        down[vertical] @ _demodulator(width, horizontal).T
+        for vertical, horizontal in (*_ALTERNATIONS, *_OTHERS)
     )
     sums = [(rows**2).sum(), (columns**2).sum(), (rows * columns).sum(), (diagonal**2).sum()]
     return np.array([*sums, values.var() * rows.size, *((amount**2).sum() for amount in others)])
 
 
-def _alternation(values: Floats, down: float, across: float) -> Floats:
-    """Return the local amounts of an alternation of given frequencies."""
-    height, width = values.shape
-    amounts: Floats = _demodulator(height, down) @ values @ _demodulator(width, across).T
-    return amounts
+def _middle(length: int) -> slice:
+    """Return the middle of a long side, from an even place on."""
+    start = max(0, length - _LARGEST) // 4 * 2
+    return slice(start, start + _LARGEST)
 
 
 @lru_cache(maxsize=16)
