@@ -58,6 +58,29 @@ def test_the_picture_shows_a_channel_each(folder, tmp_path):
     assert (tmp_path / "one.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_the_short_form_is_part_of_what_is_known_of_an_image(folder):
+    told = CliRunner().invoke(app, ["info", str(folder / "cells.tif")]).output
+    assert "noise   signal-dependent, gain" in told
+
+
+def test_only_a_part_of_a_large_file_is_read(tmp_path, monkeypatch):
+    from normeq.images.npy import NpySource
+
+    stack = np.lib.format.open_memmap(tmp_path / "large.npy", "w+", np.uint8, (60, 512, 512))
+    stack[:] = np.rint(100 + 5 * np.random.default_rng(0).standard_normal((512, 512)))
+    stack.flush()
+    rows, read = [], NpySource.read
+
+    def counted(source, frame, start, stop):
+        rows.append(stop - start)
+        return read(source, frame, start, stop)
+
+    monkeypatch.setattr(NpySource, "read", counted)
+    found = json.loads(run(tmp_path / "large.npy", "--json"))["noise"][0]
+    assert found["base"] == pytest.approx(25 + 1 / 12, rel=0.05)
+    assert sum(rows) == 4 * 512
+
+
 def test_a_constant_image_can_be_drawn_too(tmp_path):
     pytest.importorskip("matplotlib")
     tifffile.imwrite(tmp_path / "flat.tif", np.full((40, 40), 7, np.uint8))

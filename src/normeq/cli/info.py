@@ -23,6 +23,7 @@ def info(
 
 def _of_image(path: Path) -> dict[str, Any]:
     from normeq.denoising.files import header
+    from normeq.denoising.image_parts import estimate_part, parts_of
     from normeq.images import open_image
 
     with open_image(path) as source:
@@ -30,6 +31,10 @@ def _of_image(path: Path) -> dict[str, Any]:
         rows["shape"] = " x ".join(str(length) for length in source.shape)
         if (source.gain, source.offset) != (1.0, 0.0):
             rows["units"] = f"{source.gain:g} * stored + {source.offset:g}"
+        for name, part in parts_of(source, each_plane=False).items():
+            model = estimate_part(source, part, None)
+            if model is not None:
+                rows[f"noise, {name}" if name else "noise"] = model.describe()
         return rows
 
 

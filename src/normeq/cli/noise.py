@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,12 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from normeq.images import ImageFile
     from normeq.noise import NoiseModel
-    from normeq.noise.sampling import Reader
 
 
 def noise(
@@ -38,57 +32,33 @@ def noise(
     One model for all planes of a channel. The estimate comes from the image alone.
     """
     from normeq._support.tables import save_figure
+    from normeq.denoising.image_parts import estimate_part, part_reader, parts_of
     from normeq.images import open_image
     from normeq.noise import estimate_noise_of, measure_blocks
     from normeq.noise.figure import noise_figure
 
     found = {}
     with open_image(image, axes) as source:
-        channels = list(_channels(source))
-        for name, read, shape in channels:
+        parts = parts_of(source, each_plane=False)
+        for number, (name, part) in enumerate(parts.items()):
+            read, shape = part_reader(source, part)
             model = found[name] = estimate_noise_of(read, shape)
-            label = f"{name}: " if name else ""
             if not as_json:
-                typer.echo(f"{label}{model.describe()}")
-                for line in _details(model):
+                typer.echo(f"{name}: {model.describe()}" if name else model.describe())
+                for line in _details(model, estimate_part(source, part, None)):
                     typer.echo(f"  {line}")
             if plot is not None:
-                number = len(found) - 1
-                path = plot.with_stem(f"{plot.stem}-{number}") if len(channels) > 1 else plot
+                path = plot.with_stem(f"{plot.stem}-{number}") if len(parts) > 1 else plot
                 blocks = measure_blocks(read, shape, model.correlation)
                 title = f"{image.name} {name}".strip()
                 save_figure(path, partial(noise_figure, model, blocks, title))
     if as_json:
-        channels_found = [{"channel": name, **model.to_dict()} for name, model in found.items()]
-        typer.echo(json.dumps({"image": str(image), "noise": channels_found}, indent=2))
+        models = [{"channel": name, **model.to_dict()} for name, model in found.items()]
+        typer.echo(json.dumps({"image": str(image), "noise": models}, indent=2))
 
 
-def _channels(source: ImageFile) -> Iterator[tuple[str, Reader, tuple[int, int, int]]]:
-    """Yield name, reader and shape of the planes of each channel."""
-    import numpy as np
-
-    leading = [axis for axis in source.axes if axis not in "YX"][: len(source.leading)]
-    along = leading.index("C") if "C" in leading else None
-    planes: dict[tuple[int, int], list[int]] = {}
-    for frame in range(source.frames):
-        channel = 0 if along is None else int(np.unravel_index(frame, source.leading)[along])
-        for sample in range(source.samples - source.alpha):
-            planes.setdefault((channel, sample), []).append(frame)
-    for number, ((_, sample), frames) in enumerate(sorted(planes.items())):
-        name = f"channel {number}" if len(planes) > 1 else ""
-        yield name, _reader(source, frames, sample), (len(frames), source.height, source.width)
-
-
-def _reader(source: ImageFile, frames: list[int], sample: int) -> Reader:
-    def read(index: int, rows: slice, columns: slice) -> NDArray[np.float64]:
-        stored = source.read(frames[index], rows.start, rows.stop)
-        return source.physical(stored[:, columns, sample])
-
-    return read
-
-
-def _details(model: NoiseModel) -> list[str]:
-    """Say how certain it is, and what to make of it."""
+def _details(model: NoiseModel, assumed: NoiseModel | None) -> list[str]:
+    """Say how certain it is, and what denoising makes of it."""
     lines = []
     if not model.is_uniform:
         lines.append(
@@ -97,4 +67,6 @@ def _details(model: NoiseModel) -> list[str]:
         )
     sigma, error = model.mean_sigma, model.sigma_error(model.mean)
     lines.append(f"sigma at the mean level, {model.mean:.4g}: {sigma:.3g} ± {error:.2g}")
+    if assumed is not None and assumed.describe() != model.describe():
+        lines.append(f"denoising assumes {assumed.describe()}: the rest may be texture")
     return lines
