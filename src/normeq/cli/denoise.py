@@ -40,6 +40,7 @@ def denoise(
     hdu: Annotated[
         str | None, typer.Option(help="FITS units to denoise, such as SCI or 1,4; default: all.")
     ] = None,
+    bayer: options.Bayer = None,
     tile: Annotated[
         int | None, typer.Option(help="Side of the tiles in pixels; default: what fits in memory.")
     ] = None,
@@ -102,7 +103,7 @@ def denoise(
             axes,
             "overwrite" if overwrite else "skip" if skip_existing else "refuse",
             MAX_PIXELS if max_pixels is None else max_pixels,
-            WalkOptions(nan.value, None, tile, value_range),
+            WalkOptions(nan.value, None, tile, value_range, None if bayer is None else bayer.value),
             hdu,
             record,
         )

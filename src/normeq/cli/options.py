@@ -17,6 +17,16 @@ class AssumedKind(StrEnum):
     LEARNED = "learned"
 
 
+class BayerPattern(StrEnum):
+    """The colours of the first two rows and columns of a raw image."""
+
+    RGGB = "RGGB"
+    BGGR = "BGGR"
+    GRBG = "GRBG"
+    GBRG = "GBRG"
+    NONE = "none"
+
+
 class Nan(StrEnum):
     """What to do with pixels that are NaN or infinite."""
 
@@ -32,6 +42,13 @@ Model = Annotated[
 ]
 Axes = Annotated[
     str | None, typer.Option(help="One letter per axis, such as TZYX; Y rows, X columns.")
+]
+Bayer = Annotated[
+    BayerPattern | None,
+    typer.Option(
+        help="Pattern of a camera's raw image, whose four planes are denoised one by one; none: "
+        "the image is not one."
+    ),
 ]
 Device = Annotated[str, typer.Option(help="cpu, cuda, mps; auto takes a GPU if there is one.")]
 Sigma = Annotated[

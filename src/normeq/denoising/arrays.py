@@ -12,13 +12,15 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from normeq.denoising.bands import NanPolicy, Walk, WalkOptions
+from normeq.denoising.bands import NanPolicy, WalkOptions
+from normeq.denoising.mosaics import start_walk
 from normeq.denoising.noise_options import NoiseName, NoiseOptions
 from normeq.denoising.preparation import Choice
 from normeq.denoising.progress import Progress, progress_report
 from normeq.errors import InputError, UsageError
 from normeq.images.array import ArraySource, ColorArraySource
 from normeq.images.axes import default_axes
+from normeq.images.bayer import Bayer
 from normeq.images.source import checked_dtype
 from normeq.noise import NoiseModel
 
@@ -34,6 +36,7 @@ class DenoiseOptions(TypedDict, total=False):
     model: str | Callable[..., Any]
     axes: str | None
     channel_axis: int | None
+    bayer: Bayer | None
     tile: int | None
     device: str
     compile: bool
@@ -62,6 +65,7 @@ def denoise(
     model: str | Callable[..., Any] = "default",
     axes: str | None = None,
     channel_axis: int | None = None,
+    bayer: Bayer | None = None,
     tile: int | None = None,
     device: str = "auto",
     compile: bool = False,
@@ -101,6 +105,9 @@ def denoise(
         planes are the last two axes.
     channel_axis
         Position of the channels of a colour image; the planes are the last two other axes.
+    bayer
+        The pattern of a camera's raw image, such as ``"RGGB"``, whose four planes are denoised
+        one by one; ``"none"`` for an image that only looks like one.
     tile
         Side of the tiles, in pixels, in which large planes are processed; chosen from memory if
         None. The result does not depend on it.
@@ -140,15 +147,12 @@ def denoise(
     channels = choice.check(options).channels
     source = _source(channels, array, _axes(array, axes, channel_axis))
     dtype = source.dtype if output_dtype is None else np.dtype(output_dtype)
-    denoiser, assumed = choice.prepare(source, options)
-    for line in assumed.lines():
-        log.info(line)
-    walk = Walk(
-        denoiser,
-        source,
-        assumed,
-        WalkOptions(nan, checked_dtype(dtype, "output_dtype"), tile, value_range, cancel),
+    out = checked_dtype(dtype, "output_dtype")
+    walk = start_walk(
+        source, choice, options, WalkOptions(nan, out, tile, value_range, bayer, cancel)
     )
+    for line in walk.noise.lines():
+        log.info(line)
     output = np.empty(array.shape, dtype)
     with progress_report(source.pixels, progress) as report:
         for band in walk.bands():

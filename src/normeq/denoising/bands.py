@@ -29,6 +29,7 @@ from normeq.denoising.units import (
     to_dtype,
 )
 from normeq.errors import Cancelled, InputError, ResultError, UsageError
+from normeq.images.bayer import BAYER, Bayer
 from normeq.images.source import Band, ImageSource, Pixels
 
 log = logging.getLogger(__name__)
@@ -53,6 +54,8 @@ class WalkOptions:
         Side of the tiles in pixels; None lets memory decide.
     value_range
         What is 0 and 1 to a network that is not equivariant, in the image's units.
+    bayer
+        The pattern of a camera's raw image; None if it is not known to be one.
     cancel
         Set by another thread, it ends the walk with `normeq.errors.Cancelled`.
     """
@@ -61,6 +64,7 @@ class WalkOptions:
     dtype: np.dtype[Any] | None = None
     tile: int | None = None
     value_range: tuple[float, float] | None = None
+    bayer: Bayer | None = None
     cancel: threading.Event | None = None
 
     def __post_init__(self) -> None:
@@ -68,6 +72,8 @@ class WalkOptions:
             raise UsageError(f"nan is {self.nan!r}, but must be 'raise' or 'keep'.")
         if self.tile is not None and self.tile < 1:
             raise UsageError(f"tile is {self.tile}, but a tile has at least 1 pixel to a side.")
+        if self.bayer is not None and self.bayer not in BAYER:
+            raise UsageError(f"bayer is {self.bayer!r}: use one of {', '.join(BAYER)}.")
 
 
 class Walk:

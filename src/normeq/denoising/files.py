@@ -18,12 +18,14 @@ from normeq._support.atomic import replace_folder, replacing, sync_tree
 from normeq._support.locking import locked
 from normeq.denoising.bands import NanPolicy, Walk, WalkOptions
 from normeq.denoising.journal import Journal
+from normeq.denoising.mosaics import start_walk
 from normeq.denoising.noise_options import NoiseName, NoiseOptions, Sigma
 from normeq.denoising.paths import expand, output_paths
 from normeq.denoising.preparation import Choice
 from normeq.denoising.progress import Progress, Shares, progress_report
 from normeq.errors import BusyError, Cancelled, FileError, NormeqError, reason, writing
 from normeq.images import MAX_PIXELS, Band, ImageFile, open_image
+from normeq.images.bayer import Bayer
 from normeq.images.provenance import Provenance, digest
 from normeq.noise import NoiseModel
 
@@ -101,6 +103,7 @@ def denoise_files(
     axes: str | None = None,
     part: str | None = None,
     record: bool = False,
+    bayer: Bayer | None = None,
     tile: int | None = None,
     device: str = "auto",
     compile: bool = False,
@@ -122,7 +125,7 @@ def denoise_files(
         Images, folders of images, or patterns.
     output
         A file for one image, or a folder; ``NAME.denoised.EXT`` beside each image if None.
-    sigma, noise, strength, each_plane, model, axes, tile, device, compile, nan, value_range
+    sigma, noise, strength, each_plane, model, axes, bayer, tile, device, compile, nan, value_range
         See `normeq.denoise`.
     part
         Which images of a file that holds several, such as ``"SCI"`` or ``"1,4"`` of a FITS file.
@@ -148,7 +151,7 @@ def denoise_files(
     paths = expand([os.fspath(path) for path in given])
     targets = output_paths(paths, None if output is None else Path(output))
     choice = Choice(model, device, compile, value_range)
-    walk = WalkOptions(nan, None, tile, value_range, cancel)
+    walk = WalkOptions(nan, None, tile, value_range, bayer, cancel)
     assumed = NoiseOptions(sigma, noise, strength, each_plane)
     options = FileOptions(assumed, axes, existing, max_pixels, walk, part, record)
     with progress_report(len(paths), progress) as report:
@@ -240,11 +243,11 @@ def _denoise_file(
 
 def _walk(part: ImageFile, choice: Choice, options: FileOptions, outcome: Outcome) -> Walk:
     """Prepare one image of a file, and note what is assumed of its noise."""
-    denoiser, noise = choice.prepare(part, options.noise)
-    outcome.model = denoiser.name
-    outcome.noise_found += noise.lines()
-    outcome.noise.append(noise.as_dict())
-    return Walk(denoiser, part, noise, options.walk)
+    walk = start_walk(part, choice, options.noise, options.walk)
+    outcome.model = walk.denoiser.name
+    outcome.noise_found += walk.noise.lines()
+    outcome.noise.append(walk.noise.as_dict())
+    return walk
 
 
 def _provenance(
@@ -317,6 +320,7 @@ def _key(walk: Walk, source: ImageFile, options: FileOptions) -> str:
         walk.denoiser.identity,
         options.walk.value_range,
         options.noise.identity,
+        options.walk.bayer,
         options.walk.nan,
         walk.plan.rows,
     ]
