@@ -313,10 +313,12 @@ MEASURE = """
     import resource, sys, torch
     from pathlib import Path
     import normeq.denoising.denoiser, normeq.denoising.tiles, normeq.images.zarr_store
+    import normeq.noise.sampling
 
     torch.set_num_threads(1)
     normeq.denoising.denoiser._BUDGET = 2**22
     normeq.denoising.tiles._BAND_BYTES = 2**18
+    normeq.noise.sampling.BUDGET, normeq.noise.sampling.REGION = 2**16, 2**14
     normeq.images.zarr_store._BAND_PIXELS = 2**17
     net = normeq.create("ffdnet", width=4, depth=2)
     for name in sys.argv[1:]:
