@@ -8,7 +8,6 @@ import pytest
 import tifffile
 from click.testing import Result
 from helpers.image_samples import sample
-from helpers.small_networks import tiny
 from PIL import Image
 from typer.testing import CliRunner
 
@@ -17,13 +16,6 @@ from normeq import images
 from normeq.cli import app
 
 Call = Callable[..., Result]
-
-
-@pytest.fixture(scope="module")
-def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("weights") / "tiny.safetensors"
-    normeq.save(tiny("unet", "norm-equiv-residual"), path, {"trained on": "nothing"})
-    return path
 
 
 @pytest.fixture
@@ -148,33 +140,3 @@ def test_a_preview_shows_both_and_what_was_removed(
         panels = np.asarray(preview)
         assert panels.shape[1] >= 3 * 320
         assert panels.std() > 10
-
-
-def test_info_of_images_and_models(tmp_path: Path, weights: Path) -> None:
-    images.write(tmp_path / "a.png", sample((16, 24, 3), "uint8"))
-    about = CliRunner().invoke(app, ["info", str(tmp_path / "a.png")]).stdout
-    assert "16 x 24 x 3" in about
-    assert "YXS" in about
-    about = CliRunner().invoke(app, ["info", str(weights)]).stdout
-    assert "norm-equiv-residual" in about
-    assert "receptive field" in about
-    assert "trained on" in about
-
-
-def test_demo(tmp_path: Path) -> None:
-    arguments = ["demo", "-o", str(tmp_path / "demo"), "--model", "gaussian_filter"]
-    result = CliRunner().invoke(app, arguments)
-    assert result.exit_code == 0, result.output
-    before, after = (float(line.split()[-2]) for line in result.stdout.splitlines()[:2])
-    assert after > before + 2
-    assert (tmp_path / "demo/camera.preview.png").exists()
-
-
-def test_demo_tells_a_function_the_level_it_takes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "mine_for_demo.py").write_text("def f():\n    return lambda y, sigma: y - sigma\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    command = ["demo", "-o", str(tmp_path / "out"), "--model", "mine_for_demo:f", "--sigma", "20"]
-    result = CliRunner().invoke(app, command)
-    assert result.exit_code == 0, result.output
