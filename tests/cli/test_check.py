@@ -79,7 +79,7 @@ def test_a_factory_of_the_user(factory: str, verdict: str, factories: str) -> No
 @pytest.mark.parametrize(
     ("model", "code", "sentence"),
     [
-        ("nothing.safetensors", 1, "there is no weights file nothing.safetensors"),
+        ("nothing.safetensors", 2, "there is no model 'nothing.safetensors'"),
         ("{factories}:missing", 2, "cannot be imported"),
         ("{factories}:needs_arguments", 2, "could not be called without arguments"),
         ("no_such_module:net", 2, "cannot be imported"),

@@ -14,7 +14,7 @@ from torch import Tensor
 
 import normeq
 from normeq.errors import UsageError, WeightsError
-from normeq.models import Network
+from normeq.models import Network, read_card
 
 
 @pytest.mark.parametrize("options", EVERY_NETWORK, ids=describe)
@@ -39,8 +39,23 @@ def test_saving_leaves_no_other_file(tmp_path: Path) -> None:
 
 
 def test_a_missing_file_names_what_is_shipped(tmp_path: Path) -> None:
-    with pytest.raises(WeightsError, match=r"no weights file .*nothing.* shipped with normeq"):
+    with pytest.raises(UsageError, match=r"no weights file .*nothing.* shipped with normeq"):
         normeq.load(tmp_path / "nothing")
+
+
+def test_a_name_may_be_in_any_case_and_a_near_miss_is_suggested() -> None:
+    assert normeq.load("DEFAULT").config == normeq.load("default").config
+    with pytest.raises(UsageError, match="Did you mean 'default'"):
+        normeq.load("defualt")
+
+
+def test_a_card_is_read_without_the_tensors(tmp_path: Path) -> None:
+    path = tmp_path / "net.safetensors"
+    normeq.save(tiny("unet"), path, {"data": "none"})
+    assert read_card(path) == {"data": "none"} == normeq.load(path).card
+    path.write_bytes(b"nothing")
+    with pytest.raises(WeightsError, match="not a whole safetensors file"):
+        read_card(path)
 
 
 @pytest.mark.parametrize("length", [0, 4, 100, -50])

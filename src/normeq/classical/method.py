@@ -43,6 +43,16 @@ class Method:
     function: Callable[..., Any]
     blind: bool
 
+    @property
+    def description(self) -> str:
+        """What the method does, in a few words.
+
+        >>> from normeq.classical import METHODS
+        >>> METHODS["nlm"].description
+        'Average pixels with similar surroundings'
+        """
+        return (self.function.__doc__ or "").partition(":")[0]
+
     def __call__(self, image: Array, sigma: float | None = None, **options: Any) -> Array:
         if self.blind and sigma is not None:
             raise UsageError(f"{self.name} is blind: it takes no sigma, so leave it out.")

@@ -21,6 +21,7 @@ from normeq.cli.denoise import denoise
 from normeq.cli.evaluate import evaluate
 from normeq.cli.import_weights import import_weights
 from normeq.cli.info import info
+from normeq.cli.models import models
 from normeq.cli.noise import noise
 from normeq.cli.reproduce import reproduce
 from normeq.cli.train import train
@@ -73,6 +74,7 @@ app.command()(evaluate)
 app.command()(import_weights)
 app.command()(convert)
 app.command()(info)
+app.command()(models)
 app.command()(noise)
 app.command()(reproduce)
 app.command()(train)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from functools import lru_cache
@@ -10,6 +11,7 @@ from typing import Any
 
 from torch import nn
 
+from normeq._support.near_misses import suggestion
 from normeq.classical import METHODS
 from normeq.denoising.denoiser import Denoiser, FunctionDenoiser, NetworkDenoiser
 from normeq.errors import UsageError
@@ -22,9 +24,9 @@ def resolve(name: str) -> Callable[..., Any]:
     Parameters
     ----------
     name
-        The name of shipped weights or of a classical method (`normeq.classical.METHODS`), the
-        path of a weights file, or ``package.module:factory``, a function of no arguments that
-        returns a network or any callable.
+        The name of shipped weights or of a classical method (`normeq.classical.METHODS`), in any
+        case, the path of a weights file, or ``package.module:factory``, a function of no arguments
+        that returns a network or any callable.
 
     Examples
     --------
@@ -33,10 +35,36 @@ def resolve(name: str) -> Callable[..., Any]:
     ...
     normeq.errors.UsageError: math:sqrt could not be called without arguments: ...
     """
-    module, separator, factory = name.partition(":")
-    if separator and module.replace(".", "").isidentifier() and factory.isidentifier():
-        return _call_factory(name, module, factory)
+    if _is_factory(name):
+        return _call_factory(name)
+    name = canonical(name)
     return METHODS[name] if name in METHODS else load(name)
+
+
+def canonical(name: str) -> str:
+    """Return the usual spelling of a known name, and that of a weights file as it is.
+
+    >>> canonical("BM3D")
+    'bm3d'
+    >>> canonical("bm3")
+    Traceback (most recent call last):
+    ...
+    normeq.errors.UsageError: there is no model 'bm3', ... Did you mean 'bm3d'?
+    """
+    known = [*shipped(), *METHODS]
+    if name.lower() in known:
+        return name.lower()
+    if _is_factory(name) or os.path.isfile(name):
+        return name
+    raise UsageError(
+        f"there is no model {name!r}, and no weights file of that name; 'normeq models' lists the "
+        f"models.{suggestion(name, known)}"
+    )
+
+
+def _is_factory(name: str) -> bool:
+    module, separator, factory = name.partition(":")
+    return bool(separator) and module.replace(".", "").isidentifier() and factory.isidentifier()
 
 
 def denoiser_for(
@@ -66,7 +94,8 @@ def denoiser_for(
     """
     if value_range is not None and not value_range[0] < value_range[1]:
         raise UsageError(f"value_range {value_range} must go from low to high.")
-    make = _kept_denoiser if isinstance(model, str) and model in shipped() else _new_denoiser
+    model = canonical(model) if isinstance(model, str) else model
+    make = _kept_denoiser if model in shipped() else _new_denoiser
     denoiser = make(model, device, compile, value_range is None)
     if denoiser.law == "none" and value_range is None:
         raise UsageError(
@@ -91,7 +120,8 @@ def _kept_denoiser(model: str, device: str, compile: bool, prove: bool) -> Denoi
     return _new_denoiser(model, device, compile, prove)
 
 
-def _call_factory(name: str, module: str, factory: str) -> Callable[..., Any]:
+def _call_factory(name: str) -> Callable[..., Any]:
+    module, _, factory = name.partition(":")
     if "" not in sys.path:
         sys.path.insert(0, "")  # so that a module beside the user is found, as with python -m
     try:

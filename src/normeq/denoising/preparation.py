@@ -45,13 +45,17 @@ class Choice:
         """Return the denoiser for an image, and what is assumed of the image's noise."""
         denoiser = self._denoiser(self._first(noise))
         assumed = assume_noise(denoiser, source, noise)
-        if self.model == "default" and denoiser.name == _ANY and assumed.is_white:
+        if self._is_default and denoiser.name == _ANY and assumed.is_white:
             told = any(plane.level is not None for plane in assumed.planes.values())
             denoiser = self._denoiser(_WHITE_TOLD if told else _WHITE)
         return denoiser, assumed
 
+    @property
+    def _is_default(self) -> bool:
+        return isinstance(self.model, str) and self.model.lower() == "default"
+
     def _first(self, noise: NoiseOptions) -> str | Callable[..., Any]:
-        if self.model != "default":
+        if not self._is_default:
             return self.model
         if noise.noise != "gaussian" and _ANY in shipped():
             return _ANY

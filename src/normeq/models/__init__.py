@@ -11,7 +11,7 @@ from normeq.models.published import import_weights
 from normeq.models.registry import create, names, variants
 from normeq.models.unet import UNet
 from normeq.models.vgg8b import VGG8b
-from normeq.models.weights import load, save, shipped
+from normeq.models.weights import load, read_card, save, shipped
 
 __all__ = [
     "TAKES_SIGMA",
@@ -31,6 +31,7 @@ __all__ = [
     "import_weights",
     "load",
     "names",
+    "read_card",
     "save",
     "shipped",
     "variants",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ import torch
 from torch import Tensor
 
 from normeq._support.atomic import replacing
+from normeq._support.near_misses import suggestion
 from normeq.errors import NormeqError, UsageError, WeightsError, reason
 from normeq.models.network import Network, Wrapped
 from normeq.models.registry import create
@@ -75,7 +78,8 @@ def load(source: str | os.PathLike[str]) -> Network | Wrapped:
     Parameters
     ----------
     source
-        The name of shipped weights (see `shipped`) or the path of a file written by `save`.
+        The name of shipped weights (see `shipped`), in any case, or the path of a file written by
+        `save`.
     """
     path = _find(source)
     about, tensors = _read(path)
@@ -91,6 +95,25 @@ def load(source: str | os.PathLike[str]) -> Network | Wrapped:
     return net.eval()
 
 
+def read_card(source: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return what is known of some weights, without reading the weights themselves.
+
+    Parameters
+    ----------
+    source
+        See `load`.
+
+    Examples
+    --------
+    >>> read_card("default")["description"]
+    '...denoiser...'
+    """
+    path = _find(source)
+    with _opened(path) as (about, _):
+        card: dict[str, Any] = about["card"]
+    return card
+
+
 def shipped() -> list[str]:
     """List the names of the weights inside the package."""
     folder = resources.files("normeq") / "weights"
@@ -103,28 +126,39 @@ def shipped() -> list[str]:
 
 def _find(source: str | os.PathLike[str]) -> Path:
     """Turn a shipped name or a path into the path of a file that exists."""
-    if str(source) in shipped():
-        return Path(str(resources.files("normeq") / "weights" / f"{source}.safetensors"))
+    name = str(source).lower()
+    if name in shipped():
+        return Path(str(resources.files("normeq") / "weights" / f"{name}.safetensors"))
     path = Path(source)
     if not path.is_file():
-        known = ", ".join(shipped()) or "none"
-        raise WeightsError(f"there is no weights file {source}; shipped with normeq: {known}.")
+        raise UsageError(
+            f"there is no weights file {source}; shipped with normeq: {', '.join(shipped())}."
+            f"{suggestion(name, shipped())}"
+        )
     return path
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """Read header and tensors, with one sentence for every way a file can be wrong."""
+    """Read header and tensors."""
+    with _opened(path) as (about, file):
+        return about, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[tuple[dict[str, Any], Any]]:
+    """Give header and open file, with one sentence for every way a file can be wrong."""
     from safetensors import SafetensorError, safe_open
 
     try:
         with safe_open(path, framework="pt") as file:
             header = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            if "normeq" not in header:
+                raise WeightsError(
+                    f"{path} was not written by normeq.save: its header names no network."
+                )
+            yield _parse_header(header["normeq"], path), file
     except (SafetensorError, OSError) as error:
         raise WeightsError(f"{path} is not a whole safetensors file: {error}") from error
-    if "normeq" not in header:
-        raise WeightsError(f"{path} was not written by normeq.save: its header names no network.")
-    return _parse_header(header["normeq"], path), tensors
 
 
 def _parse_header(text: str, path: Path) -> dict[str, Any]:
