@@ -105,7 +105,7 @@ def mutant(originals: dict[str, Path], folder: Path, seed: int, number: int) -> 
     return kind, path
 
 
-def outcome_of(kind: str, path: Path) -> tuple[str, str]:
+def outcome_of(path: Path) -> tuple[str, str]:
     """Give a mutant to normeq; return what became of it, and what was said."""
     from normeq.errors import NormeqError
 
@@ -158,7 +158,24 @@ def recipe(path: Path) -> tuple[str, str]:
     return "done", ""
 
 
-CONSUMERS: dict[str, Callable[[Path], tuple[str, str]]] = {".safetensors": loaded, ".toml": recipe}
+def journal(path: Path) -> tuple[str, str]:
+    """Go on with an unfinished output."""
+    from helpers.file_samples import JOURNAL_KEY
+
+    from normeq.denoising.journal import Journal
+
+    folder = path.parent / "partial"
+    folder.mkdir()
+    path.rename(folder / ".normeq-finished")
+    Journal(folder, JOURNAL_KEY)
+    return "done", ""
+
+
+CONSUMERS: dict[str, Callable[[Path], tuple[str, str]]] = {
+    ".safetensors": loaded,
+    ".toml": recipe,
+    ".journal": journal,
+}
 
 
 def work(originals: dict[str, Path], seed: int, first: int, pipe: Connection) -> None:
@@ -171,7 +188,7 @@ def work(originals: dict[str, Path], seed: int, first: int, pipe: Connection) ->
     while True:
         with tempfile.TemporaryDirectory() as name:
             kind, path = mutant(originals, Path(name), seed, number)
-            outcome, detail = outcome_of(kind, path)
+            outcome, detail = outcome_of(path)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         if peak > MOST_MEMORY:
             outcome = "memory"

@@ -20,7 +20,7 @@ from PIL import Image
 from normeq import __version__, denoise_files, images
 
 SILENT = {"in.npy", "in.npz", "in.nii", "in.nii.gz", "in.ppm"}
-IMAGES = [name for name in SAMPLES if not name.endswith((".safetensors", ".toml"))]
+IMAGES = [name for name in SAMPLES if not name.endswith((".safetensors", ".toml", ".journal"))]
 
 
 def halved(plane: Any) -> Any:

@@ -14,6 +14,8 @@ from helpers.image_samples import sample
 from normeq import images
 
 STACK = sample((3, 20, 24), "uint16")
+#: The first line of the journal among the samples.
+JOURNAL_KEY = "9f86d081884c7d65"
 PICTURE = sample((20, 24), "uint8")
 
 
@@ -22,6 +24,17 @@ def _fits(path: Path) -> None:
 
     units = [fits.PrimaryHDU(STACK.astype(np.int16)), fits.ImageHDU(STACK[0].astype(np.float32))]
     fits.HDUList(units).writeto(path, checksum=True)
+
+
+def _compressed_fits(path: Path) -> None:
+    from astropy.io import fits
+
+    fits.HDUList([fits.PrimaryHDU(), fits.CompImageHDU(STACK[0].astype(np.int16))]).writeto(path)
+
+
+def _zipped_zarr(path: Path) -> None:
+    with zarr.storage.ZipStore(path, mode="w") as store:
+        zarr.create_array(store, data=STACK, chunks=(1, 20, 24))
 
 
 def _jpeg(path: Path) -> None:
@@ -53,6 +66,10 @@ def _recipe(path: Path) -> None:
 
     name = next(iter(shipped_recipes()))
     path.write_bytes((Path(module.__file__).parent / "recipes" / f"{name}.toml").read_bytes())
+
+
+def _journal(path: Path) -> None:
+    path.write_text(f"{JOURNAL_KEY}\n0 0 done\n0 512 done\n1 0 done\n")
 
 
 def _tiff(**options: Any) -> Callable[[Path], None]:
@@ -123,6 +140,8 @@ SAMPLES: dict[str, Callable[[Path], None]] = {
     "in.ome.zarr": _ome_zarr,
     "in.fits": _fits,
     "in.fits.gz": _fits,
+    "in.fits.fz": _compressed_fits,
+    "in.zarr.zip": _zipped_zarr,
     "in.mrc": _mrc,
     "in.nii": _nifti,
     "in.nii.gz": _nifti,
@@ -134,6 +153,7 @@ SAMPLES: dict[str, Callable[[Path], None]] = {
     "in.bmp": _picture,
     "in.ppm": _picture,
     "in.safetensors": _weights,
+    "in.journal": _journal,
     "in.toml": _recipe,
 }
 

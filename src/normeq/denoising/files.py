@@ -294,7 +294,7 @@ def _write_folder(
         journal = Journal(partial, _key(walk, source, options))
         outcome.resumed = bool(journal.done)
         for _, start in journal.done:
-            rows = min(walk.plan.rows, source.height - start)
+            rows = max(0, min(walk.plan.rows, source.height - start))
             shares.add(rows * source.width * source.samples / source.pixels)
         source.write(partial, journal.recorded(_watched(walk.bands(journal.done), source, shares)))
         # Until all of it is on the disk, the journal is what a killed run goes on from.

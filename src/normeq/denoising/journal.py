@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 from normeq.images.source import Band
 
 _NAME = ".normeq-finished"
+_LINE = re.compile("([0-9]{1,12}) ([0-9]{1,12}) done")
 
 
 class Journal:
@@ -26,10 +28,12 @@ class Journal:
         self._file = folder / _NAME
         self._key = key
         self.done: set[tuple[int, int]] = set()
-        lines = self._file.read_text().splitlines() if self._file.exists() else []
+        text = self._file.read_text("ascii", "replace") if self._file.exists() else ""
+        lines = text.splitlines()
         if lines[:1] == [key]:
-            places = (line.split() for line in lines[1:])
-            self.done = {(int(p[0]), int(p[1])) for p in places if p[2:] == ["done"]}
+            # A line that was cut off by a kill, or damaged, does not count.
+            places = (_LINE.fullmatch(line) for line in lines[1:])
+            self.done = {(int(place[1]), int(place[2])) for place in places if place}
         elif folder.exists():
             shutil.rmtree(folder)
 
