@@ -182,3 +182,13 @@ def test_the_command_explains_what_it_cannot_do(photographs, options, sentence, 
     result = CliRunner().invoke(app, command)
     assert result.exit_code != 0
     assert sentence in result.stderr
+
+
+def test_a_denoiser_may_find_out_about_the_noise_by_itself(tmp_path):
+    net = tiny("unet", "norm-equiv-residual", takes_sigma="optional", takes_correlation=True)
+    normeq.save(net, tmp_path / "net.safetensors", {})
+    noisy = np.random.default_rng(0).random((1, 40, 50), np.float32)
+    told, _ = image_denoiser(str(tmp_path / "net.safetensors"))
+    alone, _ = image_denoiser(str(tmp_path / "net.safetensors"), "auto")
+    assert np.abs(told(noisy, 0.1) - told(noisy, 0.3)).max() > 1e-4
+    np.testing.assert_array_equal(alone(noisy, 0.1), alone(noisy, 0.3))

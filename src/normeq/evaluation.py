@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from normeq import noise
 from normeq.denoising.arrays import denoise
 from normeq.denoising.names import resolve
+from normeq.denoising.noise_options import NoiseName
 from normeq.denoising.probes import channels_of, takes_sigma
 from normeq.errors import ResultError, UsageError
 from normeq.images.folder import Folder, to_unit
@@ -97,21 +98,31 @@ def _quality(
     return psnr(output, clean), ssim(_shown(output), _shown(clean))
 
 
-def image_denoiser(name: str) -> tuple[ImageDenoiser, int]:
+def image_denoiser(name: str, assume: NoiseName | None = None) -> tuple[ImageDenoiser, int]:
     """Return what a name stands for (see `normeq.denoising.names.resolve`), and its channels.
 
     Images go the way of `normeq.denoise`, with black and white as the value range.
+
+    Parameters
+    ----------
+    name
+        Of the model.
+    assume
+        What the denoiser assumes of the noise, as in `normeq.denoise`; None: white noise, of the
+        level that was added where the model is told one.
     """
     model = resolve(name)
     channels = channels_of(model)
-    is_told = takes_sigma(model) != "never"
+    is_told = assume is None and takes_sigma(model) != "never"
 
     def denoised(noisy: NDArray[np.float32], sigma: float) -> NDArray[Any]:
         return denoise(
             noisy,
             sigma if is_told else None,
-            model=model,
+            noise=assume or "gaussian",
+            model=model if assume is None else name,
             channel_axis=0 if channels > 1 else None,
+            bayer="none",
             value_range=(0.0, 1.0),
         )
 

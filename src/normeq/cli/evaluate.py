@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from normeq.cli import options
+
 if TYPE_CHECKING:
+    from normeq.denoising.noise_options import NoiseName
     from normeq.evaluation import Score
 
 
@@ -25,6 +28,13 @@ def evaluate(
     noise: Annotated[
         str, typer.Option(help="Distribution of the noise, such as gaussian or laplace.")
     ] = "gaussian",
+    assume: Annotated[
+        options.AssumedKind | None,
+        typer.Option(
+            help="What the denoiser assumes, as normeq denoise --noise; default: white noise, of "
+            "the level that was added for models that are told one."
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the noise.")] = 0,
     csv: Annotated[Path | None, typer.Option(help="Also write the scores to this file.")] = None,
     as_json: Annotated[
@@ -43,7 +53,8 @@ def evaluate(
     from normeq.images.folder import read_folder
 
     levels = _levels(sigma)
-    denoiser, channels = image_denoiser(model)
+    assumed: NoiseName | None = None if assume is None else assume.value
+    denoiser, channels = image_denoiser(model, assumed)
     if csv is not None:
         make_folder(csv.parent)
     folder = read_folder(data, channels, SMALLEST)
@@ -53,7 +64,7 @@ def evaluate(
     total = len(levels) * len(folder.images)
     with calling(model, f"the images of {data}"):
         scores = list(tqdm(running, total=total, unit="image", leave=False))
-    about = {"model": model, "noise": noise, "seed": seed}
+    about = {"model": model, "noise": noise, "assume": assumed, "seed": seed}
     if as_json:
         result = about | {
             "skipped": folder.skipped,
