@@ -2,52 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from normeq.errors import InputError
 from normeq.noise import spectra
-from normeq.noise.blocks import blocks_of
-from normeq.noise.correlation import INDEPENDENT, Correlation
-from normeq.noise.defects import constant, smallest_step, without_outliers
+from normeq.noise.correlation import Correlation
 from normeq.noise.model import NoiseModel
-from normeq.noise.regression import Line, fit_line, level_bins
+from normeq.noise.noise_fit import NoiseFit
 from normeq.noise.sampling import Reader, read_regions, reader_of
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
-
-_FEWEST_BLOCKS = 16
-# The correlation is measured in this share of the blocks, the quietest; the level in the
-# quieter blocks of each brightness.
-_QUIETEST = 0.02
-_FEWEST_QUIET = 40
-_QUIET_AT_LEVEL = 0.08
-_FEWEST_AT_LEVELS = 80
-_BLOCKS_A_LEVEL = 128
-_ROUNDS = 3
-# Texture falls with frequency. The level is measured where noise dominates: a coefficient with
-# noise power s counts as (s / (s + texture))², with texture = (0.7 / frequency)⁵ + 0.1.
-_TEXTURE_FREQUENCY = 0.7
-_TEXTURE_POWER = 5.0
-_TEXTURE_FLOOR = 0.1
-# Variance of white noise that explains the highest frequencies, as a share of the variance of
-# correlated noise. Under blurs of 1 pixel it is 0.02 to 0.2, of 0.5 pixels 0.25 to 0.6; white
-# noise under texture has 0.35 and more (measured on photographs).
-_TEXTURE_ON_WHITE = 0.3
-# Ratio of the levels of noise in the brightest and darkest parts from which a cautious estimate
-# believes in a slope. Less costs a denoiser little, and texture often looks like it.
-_LEAST_CONTRAST = 1.5
-# A slope or correlation is believed if it is this many standard errors from zero.
-_SIGNIFICANT = 2.5
-# Texture that is left may differ between dark and bright by this share of the variance.
-_TEXTURE_LEFT = 0.06
-# Least variance at the darkest level, as a share of that at the mean.
-_LEAST_VARIANCE = 1e-3
-# Levels of the darkest and of the brightest blocks, as shares of all.
-_RANGE = (0.01, 0.99)
 
 
 def estimate_noise(
@@ -116,7 +82,7 @@ def estimate_noise_of(
     if np.ptp(finite) == 0:
         return NoiseModel.uniform(0.0, level=float(finite[0]))
     standard = [(plane - center) / scale for plane in planes]
-    model = _Estimate(standard, (finite - center) / scale).model(signal_dependent, cautious)
+    model = NoiseFit(standard, (finite - center) / scale).model(signal_dependent, cautious)
     return model.rescaled(scale, center)
 
 
@@ -136,13 +102,13 @@ def measure_blocks(
         Of the noise; the variance of a block is that of noise so correlated.
     """
     planes = read_regions(read, shape)
-    estimate = _Estimate(planes, np.concatenate([plane[np.isfinite(plane)] for plane in planes]))
-    if not len(estimate.levels):
+    fit = NoiseFit(planes, np.concatenate([plane[np.isfinite(plane)] for plane in planes]))
+    if not len(fit.levels):
         return np.empty(0), np.empty(0), np.empty(0, bool)
     rho = np.zeros((spectra.REACH + 1, spectra.REACH + 1))
     known = np.array(correlation.autocorrelation)[: len(rho), : len(rho)]
     rho[: known.shape[0], : known.shape[1]] = known
-    return estimate.levels, estimate.energies(rho)[0], estimate.quiet_at_each_level(rho)
+    return fit.levels, fit.energies(rho)[0], fit.quiet_at_each_level(rho)
 
 
 def estimate_sigma(image: ArrayLike) -> float | Floats:
@@ -171,160 +137,3 @@ def estimate_sigma(image: ArrayLike) -> float | Floats:
     leading = values.shape[:-2]
     levels = [estimate_noise(values[index]).mean_sigma for index in np.ndindex(*leading)]
     return np.array(levels).reshape(leading)
-
-
-class _Estimate:
-    """The noise of some regions of an image in standard units."""
-
-    def __init__(self, planes: list[Floats], values: Floats) -> None:
-        self._planes = [without_outliers(plane) for plane in planes]
-        self._values = values
-        self._step = smallest_step(values)
-        self._blocks = blocks_of(self._planes, values)
-
-    @property
-    def levels(self) -> Floats:
-        """The level of each block."""
-        return self._blocks.levels
-
-    def model(self, signal_dependent: bool | None, cautious: bool) -> NoiseModel:
-        """Return the noise model in standard units."""
-        if len(self._blocks) < _FEWEST_BLOCKS:
-            return self._model_of_differences()
-        white = np.zeros((spectra.REACH + 1, spectra.REACH + 1))
-        white[0, 0] = 1.0
-        sloped = signal_dependent is not False
-        rho, line = white, self._line(white, sloped)
-        white_line = line
-        for _ in range(_ROUNDS):
-            rho, error = self._autocorrelation(rho, line)
-            line = self._line(rho, sloped)
-        near = max(abs(rho[1, 0]), abs(rho[0, 1]), abs(rho[1, 1]))
-        correlation = Correlation(tuple(tuple(float(r) for r in row) for row in rho), error)
-        may_be_texture = white_line.height > _TEXTURE_ON_WHITE * line.height
-        if near < max(INDEPENDENT, _SIGNIFICANT * error) or (cautious and may_be_texture):
-            correlation = Correlation(error=error)
-            rho, line = white, white_line
-        if sloped and not line.slope > (0.0 if signal_dependent else self._doubt(line, cautious)):
-            line = self._line(rho, sloped=False)
-        return self._model(line, correlation)
-
-    def _doubt(self, line: Line, cautious: bool) -> float:
-        """Return the slope that chance, or texture at some levels, could well produce."""
-        darkest, brightest = np.quantile(self._blocks.levels, _RANGE)
-        extent = max(brightest - darkest, np.finfo(float).tiny)
-        texture = _TEXTURE_LEFT * line.height / extent
-        doubt = float(_SIGNIFICANT * np.hypot(line.covariance[0] ** 0.5, texture))
-        if not cautious:
-            return doubt
-        weakest = (_LEAST_CONTRAST**2 - 1) * max(float(line.at(darkest)), 0.0) / extent
-        return float(max(doubt, weakest))
-
-    def _line(self, rho: Floats, sloped: bool) -> Line:
-        """Fit the variance, measured at the high frequencies of blocks without low ones."""
-        energies, freedom = self.energies(rho)
-        quiet = self.quiet_at_each_level(rho)
-        return fit_line(
-            self._blocks.levels[quiet],
-            energies[quiet],
-            self._blocks.groups[quiet],
-            freedom=freedom,
-            tail_freedom=spectra.PIXELS,
-            sloped=sloped,
-        )
-
-    def energies(self, rho: Floats) -> tuple[Floats, float]:
-        """Return the variance of each block at high frequencies, and its degrees of freedom."""
-        expected = np.maximum(spectra.expected_fourier(rho), 1e-3)
-        texture = (_TEXTURE_FREQUENCY / np.maximum(spectra.FOURIER_FREQUENCY, 1e-9)) ** (
-            _TEXTURE_POWER
-        ) + _TEXTURE_FLOOR
-        weights = np.where(spectra.FOURIER_INNER, (expected / (expected + texture)) ** 2, 0.0)
-        counted = weights * spectra.MULTIPLICITY
-        energies: Floats = self._blocks.fourier @ (counted / expected) / counted.sum()
-        return energies, spectra.degrees_of_freedom(weights)
-
-    def quiet_at_each_level(self, rho: Floats) -> Mask:
-        """Choose the blocks with the least energy at low frequencies."""
-        low = spectra.COSINE_INNER & (spectra.COSINE_FREQUENCY < 0.6)
-        energies = self._whitened(rho, low)
-        share = np.clip(_FEWEST_AT_LEVELS / len(energies), _QUIET_AT_LEVEL, 1.0)
-        quiet = np.zeros(len(energies), bool)
-        for part in level_bins(self._blocks.levels, _BLOCKS_A_LEVEL):
-            quiet[part[energies[part] <= np.quantile(energies[part], share)]] = True
-        return quiet
-
-    def _whitened(self, rho: Floats, chosen: Mask) -> Floats:
-        """Return the energy of some cosine coefficients, low frequencies first."""
-        expected = np.maximum(spectra.expected_cosine(rho), 0.01)[chosen]
-        weights = np.minimum(1.0, 1.0 / spectra.COSINE_FREQUENCY[chosen])
-        energies: Floats = self._blocks.cosine[:, chosen] @ (weights / expected)
-        return energies
-
-    def _autocorrelation(self, rho: Floats, line: Line) -> tuple[Floats, float]:
-        """Measure the correlation in the quietest blocks, and its error.
-
-        Even coefficients are measured in the blocks where odd ones are small, and the other way
-        round: blocks chosen by what is measured in them would be too quiet.
-        """
-        blocks = self._blocks
-        variance = np.maximum(line.at(blocks.levels), _LEAST_VARIANCE * abs(line.height))
-        side = np.arange(spectra.BLOCK)
-        odd = (np.add.outer(side, side) % 2 == 1).ravel()
-        count = min(len(blocks), max(_FEWEST_QUIET, int(_QUIETEST * len(blocks))))
-        power = np.empty(odd.size)
-        for chosen in (odd, ~odd):
-            energies = self._whitened(rho, chosen & spectra.COSINE_INNER) / variance
-            quiet = np.argsort(energies, kind="stable")[:count]
-            power[~chosen] = (blocks.cosine[quiet] / variance[quiet, None]).mean(0)[~chosen]
-        weights = np.where(
-            spectra.COSINE_INNER, np.minimum(1.0, (spectra.COSINE_FREQUENCY / 0.25) ** 2), 0.0
-        )
-        least = 0.02 * np.median(power[spectra.COSINE_INNER])
-        covariance = spectra.autocovariance(power, weights / np.maximum(power, least) ** 2)
-        if not covariance[0, 0] > 0:
-            return rho, 1.0
-        return covariance / covariance[0, 0], float((count * spectra.STEP**2) ** -0.5)
-
-    def _model(self, line: Line, correlation: Correlation) -> NoiseModel:
-        """Turn the line into a model whose variance is positive at every level."""
-        levels = self._blocks.levels
-        mean = float(self._values.mean())
-        darkest = min(float(np.quantile(levels, _RANGE[0])), mean)
-        brightest = max(float(np.quantile(levels, _RANGE[1])), mean)
-        least = max(_LEAST_VARIANCE * line.height, self._step**2 / 12)
-        slope, height = line.slope, max(line.height, least)
-        if slope > 0 and height - slope * (line.center - darkest) < least:
-            slope = (height - least) / (line.center - darkest)
-        of_slope, joint, of_height = line.covariance
-        return NoiseModel(
-            gain=slope,
-            base=height - slope * line.center,
-            darkest=darkest,
-            mean=mean,
-            brightest=brightest,
-            correlation=correlation,
-            covariance=(
-                of_slope,
-                joint - line.center * of_slope,
-                of_height - 2 * line.center * joint + line.center**2 * of_slope,
-            ),
-        )
-
-    def _model_of_differences(self) -> NoiseModel:
-        """Return one level for an image that is too small or too constant for blocks."""
-        squares = [_second_differences(plane) for plane in self._planes]
-        found = np.concatenate(squares)
-        variance = float(found.mean()) if found.size else 0.0
-        error = variance * (2.0 / found.size) ** 0.5 if found.size else 0.0
-        mean = float(self._values.mean())
-        model = NoiseModel.uniform(variance**0.5, level=mean)
-        return replace(model, covariance=(0.0, 0.0, error**2), correlation=Correlation(error=1.0))
-
-
-def _second_differences(plane: Floats) -> Floats:
-    """Return squared second differences along both axes, 1 on average for unit white noise."""
-    down = plane[:-2] - 2 * plane[1:-1] + plane[2:]
-    both = down[:, :-2] - 2 * down[:, 1:-1] + down[:, 2:]
-    squares: Floats = (both[~constant(plane)[1:-1, 1:-1]] / 6.0) ** 2
-    return squares[np.isfinite(squares)]
