@@ -113,7 +113,8 @@ def outcome_of(path: Path) -> tuple[str, str]:
         return CONSUMERS.get(path.suffix, denoised)(path)
     except NormeqError as error:
         unforeseen = isinstance(error.__cause__, UNFORESEEN)
-        hidden = unforeseen and str(error.__cause__) in str(error)
+        quoted = str(error.__cause__) or type(error.__cause__).__name__
+        hidden = unforeseen and quoted in str(error)
         return "masked" if hidden else "refused", f"{error} <- {error.__cause__!r}"
     except Exception as error:
         return "traceback", f"{type(error).__name__}: {error}"

@@ -14,7 +14,7 @@ from torch import nn
 from normeq._support.near_misses import suggestion
 from normeq.classical import METHODS
 from normeq.denoising.denoiser import Denoiser, FunctionDenoiser, NetworkDenoiser
-from normeq.errors import UsageError
+from normeq.errors import UsageError, reason
 from normeq.models import load, shipped
 
 
@@ -126,10 +126,16 @@ def _call_factory(name: str) -> Callable[..., Any]:
         sys.path.insert(0, "")  # so that a module beside the user is found, as with python -m
     try:
         found = getattr(import_module(module), factory)
-    except (ImportError, AttributeError) as error:
-        raise UsageError(f"{name} cannot be imported: {error}.") from error
+    except Exception as error:  # the code of the module is run, and may raise anything
+        raise UsageError(f"{name} cannot be imported: {reason(error)}.") from error
     try:
         made: Callable[..., Any] = found()
     except TypeError as error:
         raise UsageError(f"{name} could not be called without arguments: {error}.") from error
+    except Exception as error:
+        raise UsageError(f"{name} failed: {type(error).__name__}: {reason(error)}.") from error
+    if not callable(made):
+        raise UsageError(
+            f"{name} returned {type(made).__name__}, but a denoiser is a network or a function."
+        )
     return made.eval() if isinstance(made, nn.Module) else made

@@ -49,6 +49,7 @@ class DicomSource(ImageFile):
                     "Explicit VR Little Endian first."
                 )
             data = pydicom.dcmread(path)
+            list(data.file_meta)  # decoded now, since the copy needs it
             self._check_meaning(path, data)
             frames = int(data.get("NumberOfFrames") or 1)
             samples = int(data.SamplesPerPixel)
