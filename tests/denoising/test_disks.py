@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from normeq import images
 from normeq._support import locking
-from normeq.denoising.files import FileOptions, Outcome, outcomes
+from normeq.denoising.files import outcomes
+from normeq.denoising.one_file import FileOptions, Outcome
 from normeq.denoising.preparation import Choice
 
 SLOW = """

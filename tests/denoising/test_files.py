@@ -18,7 +18,8 @@ from helpers.image_samples import sample
 from numpy.typing import NDArray
 
 from normeq import images
-from normeq.denoising.files import FileOptions, Outcome, denoise_files, outcomes
+from normeq.denoising.files import denoise_files, outcomes
+from normeq.denoising.one_file import FileOptions, Outcome
 from normeq.denoising.preparation import Choice
 
 fits = pytest.importorskip("astropy.io.fits", reason="needs the fits extra")

@@ -162,14 +162,14 @@ def test_the_journal_outlives_a_kill_during_the_sync(
     def die(folder: Path) -> None:
         raise Killed
 
-    monkeypatch.setattr("normeq.denoising.files.sync_tree", die)
+    monkeypatch.setattr("normeq.denoising.one_file.sync_tree", die)
     with pytest.raises(Killed):
         CliRunner().invoke(
             app,
             ["denoise", str(tmp_path / "a.zarr"), "--model", "median_filter"],
             catch_exceptions=False,
         )
-    monkeypatch.setattr("normeq.denoising.files.sync_tree", sync_tree)
+    monkeypatch.setattr("normeq.denoising.one_file.sync_tree", sync_tree)
     result = CliRunner().invoke(
         app, ["denoise", str(tmp_path / "a.zarr"), "--model", "median_filter", "--json"]
     )

@@ -17,7 +17,7 @@ from normeq.cli import options
 from normeq.errors import NormeqError, UsageError
 
 if TYPE_CHECKING:
-    from normeq.denoising.files import Outcome
+    from normeq.denoising.one_file import Outcome
 
 
 def denoise(
@@ -81,6 +81,7 @@ def denoise(
         raise UsageError("--overwrite and --skip-existing exclude each other: give one.")
     from normeq.denoising import files
     from normeq.denoising.bands import WalkOptions
+    from normeq.denoising.one_file import FileOptions
     from normeq.denoising.paths import expand, output_paths
     from normeq.denoising.preparation import Choice
     from normeq.denoising.stated_noise import noise_options
@@ -98,7 +99,7 @@ def denoise(
     )
     with stating as stated:
         choice.check(stated)
-        how = files.FileOptions(
+        how = FileOptions(
             stated,
             axes,
             "overwrite" if overwrite else "skip" if skip_existing else "refuse",

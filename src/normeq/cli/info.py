@@ -22,8 +22,8 @@ def info(
 
 
 def _of_image(path: Path) -> dict[str, Any]:
-    from normeq.denoising.files import header
     from normeq.denoising.image_parts import estimate_part, parts_of
+    from normeq.denoising.one_file import header
     from normeq.images import open_image
 
     with open_image(path) as source:

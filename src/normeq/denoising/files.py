@@ -2,93 +2,26 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import logging
 import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from normeq import __version__
-from normeq._support.atomic import replace_folder, replacing, sync_tree
-from normeq._support.locking import locked
-from normeq.denoising.bands import NanPolicy, Walk, WalkOptions
-from normeq.denoising.journal import Journal
-from normeq.denoising.mosaics import start_walk
+from normeq.denoising.bands import NanPolicy, WalkOptions
 from normeq.denoising.noise_options import NoiseName, NoiseOptions, Sigma
+from normeq.denoising.one_file import Existing, FileOptions, Outcome, denoise_file
 from normeq.denoising.paths import expand, output_paths
 from normeq.denoising.preparation import Choice
 from normeq.denoising.progress import Progress, Shares, progress_report
-from normeq.errors import BusyError, Cancelled, FileError, NormeqError, reason, writing
-from normeq.images import MAX_PIXELS, Band, ImageFile, open_image
+from normeq.errors import Cancelled, NormeqError, reason
+from normeq.images import MAX_PIXELS
 from normeq.images.bayer import Bayer
-from normeq.images.provenance import Provenance, digest
 from normeq.noise import NoiseModel
 
 log = logging.getLogger(__name__)
-
-Existing = Literal["refuse", "skip", "overwrite"]
-
-
-@dataclass(frozen=True)
-class FileOptions:
-    """How files are denoised.
-
-    Attributes
-    ----------
-    noise
-        What is said about the noise.
-    axes
-        One letter per axis, in place of what the files say.
-    existing
-        What to do if the output exists.
-    max_pixels
-        Larger images are refused.
-    walk
-        How each image is denoised.
-    part
-        Which images of a file that holds several.
-    record
-        Whether to write how each result was made to a file beside it, ``NAME.json``.
-    """
-
-    noise: NoiseOptions = field(default_factory=NoiseOptions)
-    axes: str | None = None
-    existing: Existing = "refuse"
-    max_pixels: int = MAX_PIXELS
-    walk: WalkOptions = field(default_factory=WalkOptions)
-    part: str | None = None
-    record: bool = False
-
-
-@dataclass
-class Outcome:
-    """What became of one file; `header` holds its format, shape, axes and dtype."""
-
-    input: str
-    output: str
-    status: Literal["done", "skipped", "failed"] = "failed"
-    error: str | None = None
-    header: dict[str, Any] = field(default_factory=dict)
-    planes: int = 0
-    model: str | None = None
-    #: What was found out about the noise, in words, and as plain data for each image of the file.
-    noise_found: list[str] = field(default_factory=list)
-    noise: list[dict[str, Any]] = field(default_factory=list)
-    clipped: int = 0
-    resumed: bool = False
-    preview: str | None = None
-    seconds: float = 0.0
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return plain data, with the header's entries beside the others."""
-        data = asdict(self)
-        header: dict[str, Any] = data.pop("header")
-        return data | header
 
 
 def denoise_files(
@@ -182,7 +115,7 @@ def outcomes(
         start = time.perf_counter()
         shares = Shares(report)
         try:
-            _denoise_file(path, target, choice, options, outcome, shares)
+            denoise_file(path, target, choice, options, outcome, shares)
         except Cancelled:
             raise
         except NormeqError as error:
@@ -193,148 +126,6 @@ def outcomes(
         shares.finish()
         outcome.seconds = round(time.perf_counter() - start, 3)
         yield outcome
-
-
-def _denoise_file(
-    path: Path,
-    target: Path,
-    choice: Choice,
-    options: FileOptions,
-    outcome: Outcome,
-    shares: Shares,
-) -> None:
-    if _is_skipped(target, options):
-        outcome.status = "skipped"
-        return
-    with open_image(path, options.axes, options.max_pixels, options.part) as source:
-        outcome.header = header(source)
-        outcome.planes = sum(part.planes for part in source.parts)
-        walks = [_walk(part, choice, options, outcome) for part in source.parts]
-        with writing(target):
-            target.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with locked(target):
-                if _is_skipped(target, options):  # another process has written it since
-                    outcome.status = "skipped"
-                    return
-                provenance = _provenance(source, walks[0], outcome, options)
-                for part in source.parts:
-                    part.provenance = provenance
-                if source.resumable:
-                    _write_folder(walks[0], source, target, options, outcome, shares)
-                else:
-                    with replacing(target) as temporary:
-                        for walk, part in zip(walks, source.parts, strict=True):
-                            part.write(temporary, _watched(walk.bands(), source, shares))
-                        source.complete(temporary)
-                if options.record:
-                    with replacing(target.with_name(f"{target.name}.json")) as temporary:
-                        temporary.write_text(f"{provenance.as_json()}\n", encoding="ascii")
-        except BusyError:
-            if options.existing != "skip":
-                raise
-            outcome.status = "skipped"
-            return
-    for walk in walks:
-        walk.log_clipped(path)
-    outcome.clipped = sum(walk.clipped for walk in walks)
-    outcome.status = "done"
-
-
-def _walk(part: ImageFile, choice: Choice, options: FileOptions, outcome: Outcome) -> Walk:
-    """Prepare one image of a file, and note what is assumed of its noise."""
-    walk = start_walk(part, choice, options.noise, options.walk)
-    outcome.model = walk.denoiser.name
-    outcome.noise_found += walk.noise.lines()
-    outcome.noise.append(walk.noise.as_dict())
-    return walk
-
-
-def _provenance(
-    source: ImageFile, walk: Walk, outcome: Outcome, options: FileOptions
-) -> Provenance:
-    parameters = {
-        "noise": options.noise.identity,
-        "noise_found": outcome.noise,
-        "axes": source.axes,
-        "nan": options.walk.nan,
-        "value_range": options.walk.value_range,
-        "part": options.part,
-    }
-    return Provenance(
-        f"normeq {__version__}",
-        walk.denoiser.name,
-        walk.denoiser.identity,
-        source.path.name,
-        digest(source.path),
-        parameters,
-    )
-
-
-def _is_skipped(target: Path, options: FileOptions) -> bool:
-    """Tell whether a result that exists is left alone; raise if it should not be there."""
-    if not os.path.exists(target) or options.existing == "overwrite":
-        return False
-    if options.existing == "refuse":
-        raise FileError(f"{target}: exists already; pass --overwrite or --skip-existing.")
-    return True
-
-
-def _write_folder(
-    walk: Walk,
-    source: ImageFile,
-    target: Path,
-    options: FileOptions,
-    outcome: Outcome,
-    shares: Shares,
-) -> None:
-    """Write a folder under another name, going on with what a killed run has left of it."""
-    partial = target.with_name(f".{target.name}.partial")
-    with writing(target):
-        journal = Journal(partial, _key(walk, source, options))
-        outcome.resumed = bool(journal.done)
-        for _, start in journal.done:
-            rows = max(0, min(walk.plan.rows, source.height - start))
-            shares.add(rows * source.width * source.samples / source.pixels)
-        source.write(partial, journal.recorded(_watched(walk.bands(journal.done), source, shares)))
-        # Until all of it is on the disk, the journal is what a killed run goes on from.
-        sync_tree(partial)
-        journal.close()
-        replace_folder(partial, target)
-
-
-def _watched(bands: Iterator[Band], source: ImageFile, shares: Shares) -> Iterator[Band]:
-    total = sum(part.pixels for part in source.parts)
-    for band in bands:
-        yield band
-        shares.add(band.pixels.size / total)
-
-
-def _key(walk: Walk, source: ImageFile, options: FileOptions) -> str:
-    """Return a digest of everything that a result depends on: input, model and options."""
-    files = [(file, file.stat()) for file in sorted(source.path.rglob("*")) if file.is_file()]
-    about = [
-        str(source.path.resolve()),
-        [(str(f.relative_to(source.path)), s.st_size, s.st_mtime_ns) for f, s in files],
-        header(source),
-        walk.denoiser.identity,
-        options.walk.value_range,
-        options.noise.identity,
-        options.walk.bayer,
-        options.walk.nan,
-        walk.plan.rows,
-    ]
-    return hashlib.sha256(json.dumps(about).encode()).hexdigest()
-
-
-def header(source: ImageFile) -> dict[str, Any]:
-    """Return what the header of an image says, as plain data."""
-    return {
-        "format": source.format,
-        "shape": list(source.shape),
-        "axes": source.axes,
-        "dtype": str(source.dtype),
-    }
 
 
 def _about(path: Path, sentence: str) -> str:
