@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from normeq.cli.cards import card_text
+from normeq.errors import printable
+
+if TYPE_CHECKING:
+    from normeq.images import ImageFile
 
 
 def info(
@@ -15,10 +21,19 @@ def info(
     from normeq.images import format_of
 
     path = Path(what)
-    rows = _of_image(path) if path.exists() and format_of(path) else _of_model(what)
+    if path.exists() and format_of(path):
+        _print_rows(_of_image(path))
+        return
+    rows, card = _of_model(what)
+    _print_rows(rows)
+    if card:
+        typer.echo(f"\n{printable(card_text(card))}")
+
+
+def _print_rows(rows: dict[str, Any]) -> None:
     width = max(len(name) for name in rows)
     for name, value in rows.items():
-        typer.echo(f"{name:<{width}}  {value}")
+        typer.echo(f"{name:<{width}}  {printable(str(value))}")
 
 
 def _of_image(path: Path) -> dict[str, Any]:
@@ -35,12 +50,24 @@ def _of_image(path: Path) -> dict[str, Any]:
             model = estimate_part(source, part, None)
             if model is not None:
                 rows[f"noise, {name}" if name else "noise"] = model.describe()
-        return rows
+        return rows | _calibration(source)
 
 
-def _of_model(name: str) -> dict[str, Any]:
+def _calibration(source: ImageFile) -> dict[str, str]:
+    """Say what a format knows of its pixels beside their values."""
+    about = source.calibration
+    sizes = [
+        f"{axis} {size:.6g} {'s' if axis == 'T' else 'µm'}" for axis, size in about.sizes.items()
+    ]
+    rows = {"pixel size": ", ".join(sizes), "channels": ", ".join(about.channels)}
+    return {name: text for name, text in rows.items() if text}
+
+
+def _of_model(name: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what a model is, and its card."""
     from torch import nn
 
+    from normeq.classical import Method
     from normeq.denoising.names import resolve
 
     model = resolve(name)
@@ -53,4 +80,6 @@ def _of_model(name: str) -> dict[str, Any]:
         local = getattr(model, "inner", model)
         if getattr(local, "receptive_field", None) is not None:
             rows["receptive field"] = f"{local.receptive_field} pixels to each side"
-    return rows | getattr(model, "card", {})
+    if isinstance(model, Method):
+        rows |= {"description": model.description, "needs sigma": "no" if model.blind else "yes"}
+    return rows, getattr(model, "card", {})

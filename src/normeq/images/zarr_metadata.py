@@ -8,6 +8,8 @@ from typing import Any
 
 from normeq.errors import InputError
 from normeq.images.formats import ZARR_MARKERS
+from normeq.images.physical_units import calibrated
+from normeq.images.source import Calibration
 from normeq.images.zarr_safety import inside
 
 
@@ -29,6 +31,26 @@ def multiscales(path: Path, group: Any) -> tuple[list[str], str | None]:
         return levels, "TCZYX"[-group[levels[0]].ndim :]
     letters = [axis["name"] if isinstance(axis, dict) else axis for axis in axes]
     return levels, "".join(letter[0].upper() for letter in letters)
+
+
+def calibration_of(group: Any) -> Calibration:
+    """Return the pixel sizes of the finest level of an OME-Zarr image, and names of channels."""
+    attributes = dict(group.attrs)
+    attributes = attributes.get("ome", attributes)
+    sizes: dict[str, float] = {}
+    try:
+        image = attributes["multiscales"][0]
+        changes = image["datasets"][0]["coordinateTransformations"]
+        scale = next(change["scale"] for change in changes if change["type"] == "scale")
+        for axis, size in zip(image["axes"], scale, strict=True):
+            sizes |= calibrated(axis["name"][0].upper(), size, axis.get("unit"))
+    except (LookupError, TypeError, ValueError, AttributeError, StopIteration):
+        sizes = {}  # a wrong description does not cost the pixels
+    try:
+        channels = [str(channel["label"]) for channel in attributes["omero"]["channels"]]
+    except (LookupError, TypeError):
+        channels = []
+    return Calibration(sizes, channels)
 
 
 def named_axes(array: Any) -> str | None:

@@ -23,9 +23,10 @@ from normeq._support import memory
 from normeq.errors import InputError, reading
 from normeq.images.axes import default_axes
 from normeq.images.formats import is_zarr
-from normeq.images.source import Band, ImageFile, IndexedSource, Pixels, checked_dtype
+from normeq.images.source import Band, Calibration, ImageFile, IndexedSource, Pixels, checked_dtype
 from normeq.images.zarr_metadata import (
     add_attribute,
+    calibration_of,
     drop_consolidated,
     is_metadata,
     multiscales,
@@ -52,8 +53,10 @@ class ZarrSource(IndexedSource, ImageFile):
             node: Any = zarr.open(store, mode="r", use_consolidated=False)
             self._levels: list[str] = []
             found = None
+            self._calibration = Calibration()
             if isinstance(node, zarr.Group):
                 self._levels, found = multiscales(path, node)
+                self._calibration = calibration_of(node)
                 levels: list[Any] = [_level(path, node, level) for level in self._levels]
                 check_pyramid(path, [level.shape for level in levels])
                 node = levels[0]
@@ -64,6 +67,11 @@ class ZarrSource(IndexedSource, ImageFile):
             found = axes or found or named_axes(node) or default_axes(node.shape)
             super().__init__(path, tuple(node.shape), dtype, found)
             self._chunks = self._plane_chunks()
+
+    @property
+    def calibration(self) -> Calibration:
+        """Pixel sizes and names of channels of an OME-Zarr."""
+        return self._calibration
 
     def _plane_chunks(self) -> tuple[int, ...]:
         """Return chunks of about the volume of the input's that lie within one plane."""

@@ -13,7 +13,7 @@ import tifffile
 
 from normeq.errors import InputError, printable, reading, reason
 from normeq.images.axes import same_axes
-from normeq.images.source import Band, ImageFile, Pixels, checked_dtype
+from normeq.images.source import Band, Calibration, ImageFile, Pixels, checked_dtype
 from normeq.images.tiff.directories import check_directories
 from normeq.images.tiff.ome_xml import check_places
 
@@ -179,6 +179,13 @@ class TiffSource(ImageFile):
         page: Any = self.series.pages[number]
         self.file_of(page)
         return page.aspage()
+
+    @property
+    def calibration(self) -> Calibration:
+        """Pixel sizes and names of channels."""
+        from normeq.images.tiff.calibration import calibration_of
+
+        return calibration_of(self)
 
     def read(self, frame: int, start: int, stop: int) -> Pixels:
         """Return rows of a frame."""
