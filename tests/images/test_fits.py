@@ -76,7 +76,7 @@ def test_what_unpacks_to_more_than_there_is_room_for_is_refused(
 ) -> None:
     fits.PrimaryHDU(np.zeros((500, 500))).writeto(tmp_path / "in.fits.gz")
     monkeypatch.setattr(gzipped, "_SHARE", 0.0)
-    with pytest.raises(InputError, match="for which there is no room"):
+    with pytest.raises(InputError, match="more than the temporary folder has room for"):
         open_image(tmp_path / "in.fits.gz")
 
 

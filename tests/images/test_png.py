@@ -55,7 +55,7 @@ def test_png_keeps_units_and_colour_space(tmp_path: Path) -> None:
 def test_a_colour_that_is_transparent_is_refused(tmp_path: Path, mode: str) -> None:
     key = 7 if mode == "L" else (7, 7, 7)
     Image.new(mode, (8, 8)).save(tmp_path / "in.png", transparency=key)
-    with pytest.raises(InputError, match="calls one colour transparent"):
+    with pytest.raises(InputError, match="marks one colour as transparent"):
         open_image(tmp_path / "in.png")
 
 

@@ -55,6 +55,6 @@ class CziSource(FramedFile):
         return out
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         super().close()
         self._czi.close()

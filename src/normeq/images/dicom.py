@@ -128,7 +128,7 @@ class DicomSource(ImageFile):
             np.clip(pixels, low, high, out=pixels)
 
     def close(self) -> None:
-        """Let go of the decoded frame."""
+        """Drop the decoded frame."""
         self._frame = None
 
 

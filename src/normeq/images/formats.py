@@ -106,6 +106,7 @@ FORMATS = (
     Format("NPZ", (".npz",), "npz:NpzSource", has_parts=True),
     Format("Zarr", (".zarr", ".ome.zarr"), "zarr_store:ZarrSource", is_store=True),
     Format("zipped Zarr", (".zarr.zip", ".ome.zarr.zip", ".ozx"), "zarr_zip:ZippedZarrSource"),
+    Format("OpenEXR", (".exr",), "exr:ExrSource", extra="exr"),
     Format("MRC", (".mrc", ".mrcs"), "mrc:MrcSource", extra="mrc"),
     Format("NIfTI", (".nii", ".nii.gz"), "nifti:NiftiSource", extra="nifti"),
     Format("LIF", (".lif",), "lif:LifSource", result=".ome.tif", extra="lif", has_parts=True),

@@ -40,7 +40,7 @@ class FramedFile(ImageFile):
         write_ome(self, target, bands)
 
     def close(self) -> None:
-        """Let go of the frame."""
+        """Drop the decoded frame."""
         self._frame = None
 
 

@@ -60,7 +60,7 @@ class Hdf5Source(IndexedSource, ImageFile):
                 dataset.attrs["normeq"] = self.provenance.as_json()
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if self._opened is not None:
             self._opened.close()
             self._opened = None

@@ -53,7 +53,7 @@ class ImarisSource(FramedFile):
         return pixels
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         super().close()
         if self._opened is not None:
             self._opened.close()

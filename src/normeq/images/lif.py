@@ -56,6 +56,6 @@ class LifSource(FramedFile):
         return pixels
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         super().close()
         self._lif.close()

@@ -46,7 +46,7 @@ class Nd2Source(FramedFile):
         return pixels[channel] if self._channels > 1 else pixels
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         super().close()
         self._file.close()
 

@@ -62,7 +62,7 @@ class NpzSource(IndexedSource, ImageFile):
                                 file.write(data)
 
     def close(self) -> None:
-        """Let go of the array."""
+        """Drop the decoded array."""
         self._array = None
 
 

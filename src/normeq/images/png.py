@@ -145,8 +145,8 @@ def _kept_chunks(file: BinaryIO, path: Path) -> bytes:
             raise InputError(f"{path}: is an animation; save its frames one by one, or as TIFF.")
         if kind == b"tRNS":
             raise InputError(
-                f"{path}: calls one colour transparent, which no pixel may have after denoising; "
-                "save it with a channel for opacity, or without any."
+                f"{path}: marks one colour as transparent, which denoised pixels could take by "
+                "chance; save it with a channel for opacity, or without any."
             )
         if kind in _KEPT_CHUNKS:
             kept += chunk(kind, data)

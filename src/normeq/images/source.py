@@ -171,7 +171,7 @@ class ImageFile(ImageSource):
         return
 
     def close(self) -> None:
-        """Let go of the file, not of its header; `read` opens it again."""
+        """Close the file but keep its header; `read` opens it again."""
         return
 
     def __enter__(self) -> Self:
@@ -206,7 +206,7 @@ class DecodedFile(ImageFile):
         return self._decoded[frame, start:stop]
 
     def close(self) -> None:
-        """Let go of the pixels."""
+        """Drop the decoded pixels."""
         self._decoded = None
 
 

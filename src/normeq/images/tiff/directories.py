@@ -20,7 +20,7 @@ def check_directories(tif: tifffile.TiffFile) -> None:
     file.seek(layout.offsetsize if tif.is_bigtiff else 4)
     while offset := _unpacked(layout.offsetformat, file):
         if offset in seen:
-            raise ValueError("its chain of pages goes round in a circle")
+            raise ValueError("its chain of pages is a loop")
         seen.add(offset)
         file.seek(offset)
         size = _unpacked(layout.tagnoformat, file) * layout.tagsize

@@ -115,7 +115,7 @@ class TiffSource(ImageFile):
             )
         if self.series.transform is not None:
             raise InputError(
-                f"{path}: stores {self.series.kind} values in a code of its own; convert it first."
+                f"{path}: stores {self.series.kind} values in an encoding of its own; convert it."
             )
         first = Path(self.series.pages[0].parent.filehandle.path) if self.series.pages[0] else path
         if self.series.is_multifile and first.name != path.name:
@@ -160,7 +160,7 @@ class TiffSource(ImageFile):
         )
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         for file in (self.tif, *self._others):
             file.close()
 
