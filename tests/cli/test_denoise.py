@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tifffile
+from astropy.io import fits
 from click.testing import Result
 from helpers.image_samples import sample
 from PIL import Image
@@ -140,3 +141,46 @@ def test_a_preview_shows_both_and_what_was_removed(
         panels = np.asarray(preview)
         assert panels.shape[1] >= 3 * 320
         assert panels.std() > 10
+
+
+def test_a_folder_says_which_files_are_not_images(tmp_path: Path, call: Call) -> None:
+    images.write(tmp_path / "a.png", sample((16, 16), "uint8"))
+    for name in ("notes.txt", "table.csv", ".hidden", "a.denoised.png"):
+        (tmp_path / name).write_text("text")
+    result = call(tmp_path, "--skip-existing")
+    assert result.exit_code == 0, result.output
+    assert result.stderr.endswith("skipped, because they are not images: notes.txt, table.csv\n")
+    assert call(tmp_path, "--skip-existing", "--quiet").output == ""
+
+
+def test_a_dry_run_writes_nothing(tmp_path: Path, call: Call) -> None:
+    for name in ("a.png", "b.png"):
+        images.write(tmp_path / name, sample((16, 16), "uint8"))
+    (tmp_path / "bad.tif").write_bytes(b"nothing")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/b.png").touch()
+    result = call(tmp_path, "-o", tmp_path / "out", "--dry-run", "--skip-existing", "--preview")
+    assert result.exit_code == 1
+    planned, skipped = result.stdout.splitlines()
+    assert planned.endswith("a.png (YX uint8, 1 plane, planned)")
+    assert skipped.endswith("b.png exists")
+    assert "bad.tif" in result.stderr
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["b.png"]
+
+
+def test_quiet_leaves_errors_and_verbose_adds_messages(tmp_path: Path, call: Call) -> None:
+    images.write(tmp_path / "a.png", sample((16, 16), "uint8"))
+    assert call(tmp_path / "a.png", "--quiet").output == ""
+    refused = call(tmp_path / "a.png", "--quiet")
+    assert refused.exit_code == 1
+    assert "--overwrite" in refused.stderr
+    image = sample((16, 16), "float32")
+    fits.HDUList([fits.PrimaryHDU(image), fits.ImageHDU(image)]).writeto(tmp_path / "a.fits")
+    assert "denoised are the units" not in call(tmp_path / "a.fits").stderr
+    assert "denoised are the units" in call(tmp_path / "a.fits", "--overwrite", "-v").stderr
+    assert call(tmp_path / "a.fits", "-q", "-v").exit_code == 2
+
+
+def test_the_help_says_that_a_factory_runs_code() -> None:
+    told = CliRunner().invoke(app, ["denoise", "--help"]).stdout
+    assert "runs code from the working directory" in " ".join(told.replace("│", " ").split())

@@ -21,3 +21,10 @@ def test_help_describes_the_program_not_its_callback() -> None:
     result = CliRunner().invoke(app, ["--help"])
     assert "Denoise images in their own units" in result.stdout
     assert "--version" in result.stdout
+
+
+def test_the_shell_completes_commands() -> None:
+    assert "--install-completion" in CliRunner().invoke(app, ["--help"]).stdout
+    asked = {"_NORMEQ_COMPLETE": "complete_zsh", "_TYPER_COMPLETE_ARGS": "normeq den"}
+    result = CliRunner().invoke(app, [], prog_name="normeq", env=asked)
+    assert '"denoise"' in result.stdout

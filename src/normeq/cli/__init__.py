@@ -42,7 +42,6 @@ class _SentenceGroup(TyperGroup):
 app = typer.Typer(
     cls=_SentenceGroup,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     help="Denoise images in their own units, and build, check and train equivariant networks.",
 )

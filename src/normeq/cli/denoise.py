@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 import logging
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
 from normeq.cli import options
+from normeq.cli.reporting import line, shown_messages, summary
 from normeq.errors import NormeqError, UsageError
 
 if TYPE_CHECKING:
@@ -70,6 +69,13 @@ def denoise(
     record: Annotated[
         bool, typer.Option("--record", help="Also write how it was made: NAME.json beside.")
     ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be read and written; write nothing.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Also print what happens on the way.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print a summary as JSON.")] = False,
 ) -> None:
     """Denoise images in their own units, and keep their dtype, axes, pixel size and header.
@@ -79,11 +85,14 @@ def denoise(
     """
     if overwrite and skip_existing:
         raise UsageError("--overwrite and --skip-existing exclude each other: give one.")
+    if quiet and verbose:
+        raise UsageError("--quiet and --verbose exclude each other: give one.")
     from normeq.denoising import files
     from normeq.denoising.bands import WalkOptions
     from normeq.denoising.one_file import FileOptions
     from normeq.denoising.paths import expand, output_paths
     from normeq.denoising.preparation import Choice
+    from normeq.denoising.progress import progress_bar
     from normeq.denoising.stated_noise import noise_options
     from normeq.images import MAX_PIXELS
 
@@ -97,7 +106,8 @@ def denoise(
         read_noise=read_noise,
         offset=offset,
     )
-    with stating as stated:
+    level = logging.ERROR if quiet else logging.DEBUG if verbose else logging.WARNING
+    with stating as stated, shown_messages(level):
         choice.check(stated)
         how = FileOptions(
             stated,
@@ -107,91 +117,46 @@ def denoise(
             WalkOptions(nan.value, None, tile, value_range, None if bayer is None else bayer.value),
             hdu,
             record,
+            dry_run,
         )
         paths = expand(inputs)
-        jobs = partial(files.outcomes, paths, output_paths(paths, output), choice, how)
-        outcomes = _run(paths, jobs, axes, preview=preview, quiet=as_json)
+        targets = output_paths(paths, output)
+        lines = None if quiet or as_json else sys.stdout
+        with progress_bar(len(paths), hidden=quiet or None) as bar:
+            running = files.outcomes(paths, targets, choice, how, bar.update)
+            if preview:
+                running = (_with_preview(outcome, axes) for outcome in running)
+            outcomes = list(_reported(paths, running, bar, lines))
     if as_json:
-        typer.echo(json.dumps(_summary(model, outcomes), indent=2))
+        typer.echo(json.dumps(summary(model, outcomes), indent=2))
     raise typer.Exit(any(outcome.status == "failed" for outcome in outcomes))
 
 
-def _run(
-    paths: list[Path],
-    jobs: Callable[[Callable[[float], object]], Iterator[Outcome]],
-    axes: str | None,
-    *,
-    preview: bool,
-    quiet: bool,
-) -> list[Outcome]:
-    """Denoise files below a progress bar, and say what became of each."""
-    from normeq.denoising.progress import progress_bar
-
-    outcomes = []
-    with _logging(), progress_bar(len(paths)) as bar:
-        running = jobs(bar.update)
-        for number, path in enumerate(paths, 1):
-            bar.set_description(f"{path.name} ({number}/{len(paths)})")
-            outcome = next(running)
-            if preview and outcome.status == "done":
-                _preview(outcome, axes)
-            outcomes.append(outcome)
-            if outcome.error:
-                bar.write(f"normeq: {outcome.error}", file=sys.stderr)
-            elif not quiet:
-                bar.write(_line(outcome), file=sys.stdout)
-    return outcomes
+def _reported(
+    paths: list[Path], running: Iterator[Outcome], bar: Any, lines: TextIO | None
+) -> Iterator[Outcome]:
+    """Say above a progress bar what becomes of each file, errors on standard error."""
+    for number, path in enumerate(paths, 1):
+        bar.set_description(f"{path.name} ({number}/{len(paths)})")
+        outcome = next(running)
+        if outcome.error:
+            bar.write(f"normeq: {outcome.error}", file=sys.stderr)
+        elif lines is not None:
+            bar.write(line(outcome), file=lines)
+        yield outcome
 
 
-def _preview(outcome: Outcome, axes: str | None) -> None:
+def _with_preview(outcome: Outcome, axes: str | None) -> Outcome:
+    """Write the preview of a result that is done."""
     from normeq.denoising.paths import preview_path
     from normeq.denoising.preview import write_preview
 
+    if outcome.status != "done":
+        return outcome
     target = Path(outcome.output)
     outcome.preview = str(preview_path(target))
     try:
         write_preview(Path(outcome.input), target, Path(outcome.preview), axes)
     except NormeqError as error:
         outcome.status, outcome.error = "failed", f"{outcome.input}: no preview: {error}"
-
-
-def _line(outcome: Outcome) -> str:
-    if outcome.status == "skipped":
-        return f"{outcome.input}: skipped, {outcome.output} exists"
-    about = outcome.header
-    planes = f"{outcome.planes} plane{'' if outcome.planes == 1 else 's'}"
-    clipped = f", {outcome.clipped} pixels clipped" if outcome.clipped else ""
-    done = (
-        f"{outcome.input} -> {outcome.output} "
-        f"({about['axes']} {about['dtype']}, {planes}, {outcome.seconds:.1f} s{clipped})"
-    )
-    return "\n  ".join([done, *outcome.noise_found])
-
-
-def _summary(model: str, outcomes: list[Outcome]) -> dict[str, object]:
-    counts = {
-        status: sum(outcome.status == status for outcome in outcomes)
-        for status in ("done", "skipped", "failed")
-    }
-    return {"model": model, **counts, "files": [outcome.as_dict() for outcome in outcomes]}
-
-
-@contextmanager
-def _logging() -> Iterator[None]:
-    """Show our own messages on standard error, above the progress bar, and no library's."""
-    from tqdm.contrib.logging import logging_redirect_tqdm
-
-    ours, theirs = logging.getLogger("normeq"), logging.getLogger("tifffile")
-    shown, hidden = logging.StreamHandler(), logging.NullHandler()
-    shown.setFormatter(logging.Formatter("normeq: %(message)s"))
-    ours.addHandler(shown)
-    theirs.addHandler(hidden)
-    level = ours.level
-    ours.setLevel(logging.WARNING)
-    try:
-        with logging_redirect_tqdm([ours]):
-            yield
-    finally:
-        ours.setLevel(level)
-        ours.removeHandler(shown)
-        theirs.removeHandler(hidden)
+    return outcome

@@ -37,7 +37,8 @@ class Nan(StrEnum):
 Model = Annotated[
     str,
     typer.Option(
-        help="Shipped name, weights file, classical method, or module:factory, which runs code."
+        help="A name that 'normeq models' lists, a weights file, or module:factory, which runs "
+        "code from the working directory."
     ),
 ]
 Axes = Annotated[

@@ -49,6 +49,8 @@ class FileOptions:
         Which images of a file that holds several.
     record
         Whether to write how each result was made to a file beside it, ``NAME.json``.
+    dry_run
+        Whether to read headers only, and write nothing.
     """
 
     noise: NoiseOptions = field(default_factory=NoiseOptions)
@@ -58,6 +60,7 @@ class FileOptions:
     walk: WalkOptions = field(default_factory=WalkOptions)
     part: str | None = None
     record: bool = False
+    dry_run: bool = False
 
 
 @dataclass
@@ -66,7 +69,7 @@ class Outcome:
 
     input: str
     output: str
-    status: Literal["done", "skipped", "failed"] = "failed"
+    status: Literal["done", "planned", "skipped", "failed"] = "failed"
     error: str | None = None
     header: dict[str, Any] = field(default_factory=dict)
     planes: int = 0
@@ -113,6 +116,9 @@ def denoise_file(
     with open_image(path, options.axes, options.max_pixels, options.part) as source:
         outcome.header = header(source)
         outcome.planes = sum(part.planes for part in source.parts)
+        if options.dry_run:
+            outcome.status = "planned"
+            return
         walks = [_walk(part, choice, options, outcome) for part in source.parts]
         with writing(target):
             target.parent.mkdir(parents=True, exist_ok=True)

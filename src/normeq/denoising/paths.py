@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import glob
+import logging
 import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from normeq.errors import FileError, UsageError
+from normeq.errors import FileError, UsageError, printable
 from normeq.images import extension_of, format_of, is_store, result_extension, split_part
+
+log = logging.getLogger(__name__)
 
 _MARK = ".denoised"
 _PREVIEW = ".preview.png"
+# A message names this many files that were skipped.
+_NAMED = 10
 
 
 def expand(inputs: Iterable[str | Path]) -> list[Path]:
@@ -43,15 +48,31 @@ def expand(inputs: Iterable[str | Path]) -> list[Path]:
 
 
 def _images_in(folder: Path) -> list[Path]:
+    """Return the images in a folder, and log which other files it holds."""
     try:
-        return sorted(path for path in folder.iterdir() if _is_input(path))
+        entries = sorted(folder.iterdir())
     except OSError as error:
         raise FileError(f"{folder}: cannot be listed ({error.strerror}).") from error
+    images = [path for path in entries if _is_input(path)]
+    others = [
+        path.name
+        for path in entries
+        if path not in images and not _is_hidden_or_result(path) and os.path.isfile(path)
+    ]
+    if others:
+        more = f" and {len(others) - _NAMED} more" if len(others) > _NAMED else ""
+        names = printable(", ".join(others[:_NAMED]))
+        log.warning("%s: skipped, because they are not images: %s%s", folder, names, more)
+    return images
+
+
+def _is_hidden_or_result(path: Path) -> bool:
+    return path.name.startswith(".") or f"{_MARK}." in path.name or path.name.endswith(_PREVIEW)
 
 
 def _is_input(path: Path) -> bool:
-    ours = path.name.startswith(".") or f"{_MARK}." in path.name or path.name.endswith(_PREVIEW)
-    return not ours and format_of(path) is not None and not _inside_zarr(path)
+    known = not _is_hidden_or_result(path) and format_of(path) is not None
+    return known and not _inside_zarr(path)
 
 
 def _inside_zarr(path: Path) -> bool:
