@@ -12,7 +12,7 @@ def convert(
     network: Annotated[
         str,
         typer.Argument(
-            help="package.module:factory, a function that returns the network. Its code is run."
+            help="package.module:factory, a function that returns the network. It is run."
         ),
     ],
     to: Annotated[
@@ -27,9 +27,11 @@ def convert(
         Path | None,
         typer.Option(help="Trained weights of the network: a .safetensors or .pth state dict."),
     ] = None,
-    shape: Annotated[str | None, typer.Option(help="The shape of an input, as 1,3,64,64.")] = None,
+    shape: Annotated[
+        str | None, typer.Option(help="Shape of the input, such as 1,3,64,64.")
+    ] = None,
 ) -> None:
-    """Convert a network of yours to an equivariant twin, proven, and save it.
+    """Convert your own network to an equivariant twin, prove it, and save it.
 
     Load it in Python with normeq.conversion.load_twin(FILE, factory()).
     """

@@ -67,7 +67,8 @@ def denoise(
         bool, typer.Option("--preview", help="Also write a picture: before, after, difference.")
     ] = False,
     record: Annotated[
-        bool, typer.Option("--record", help="Also write how it was made: NAME.json beside.")
+        bool,
+        typer.Option("--record", help="Also write how the result was made, as JSON beside it."),
     ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be read and written; write nothing.")
@@ -80,8 +81,8 @@ def denoise(
 ) -> None:
     """Denoise images in their own units, and keep their dtype, axes, pixel size and header.
 
-    The noise is estimated from each image, and what was found is said in one line. Exit codes: 0
-    every image was denoised, 1 some image failed, 2 the command cannot work.
+    The noise is estimated from each image, and one line says what was found. Exit codes: 0 every
+    image was denoised, 1 some image failed, 2 the command cannot work.
     """
     if overwrite and skip_existing:
         raise UsageError("--overwrite and --skip-existing exclude each other: give one.")

@@ -31,8 +31,8 @@ def evaluate(
     assume: Annotated[
         options.AssumedKind | None,
         typer.Option(
-            help="What the denoiser assumes, as normeq denoise --noise; default: white noise, of "
-            "the level that was added for models that are told one."
+            help="What the denoiser assumes, as in normeq denoise --noise; default: white noise, "
+            "whose level is given to models that take one."
         ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the noise.")] = 0,

@@ -6,7 +6,7 @@ import typer
 
 
 def models() -> None:
-    """List the models that --model knows by name: shipped networks and classical methods."""
+    """List the models that have a name: shipped networks and classical methods."""
     from normeq.classical import METHODS
     from normeq.models import read_card, shipped
 

@@ -25,11 +25,11 @@ def noise(
             "the number of the channel is added to its name if there are several."
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the model as JSON.")] = False,
 ) -> None:
-    """Say what noise an image has: its level, how it depends on the signal, how far it reaches.
+    """Estimate the noise of an image: its level, its growth with the signal, its correlation.
 
-    One model for all planes of a channel. The estimate comes from the image alone.
+    One model for all planes of a channel, from the image alone.
     """
     from normeq._support.tables import save_figure
     from normeq.denoising.image_parts import estimate_part, part_reader, parts_of
