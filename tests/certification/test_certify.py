@@ -320,3 +320,14 @@ def test_the_authors_kind_of_padding_is_proven_at_even_and_odd_sizes() -> None:
     ordinary = normeq.create("drunet", "scale-equiv", widths=(4, 4, 6, 6), blocks=1).eval()
     certificate = certify(AuthorsPadding(ordinary))
     assert (certificate.scale, certificate.shift) == (Status.PROVEN, Status.BROKEN)
+
+
+def test_large_outputs_are_rounded_by_more() -> None:
+    def recurrent(net, x):
+        state = x
+        for _ in range(8):  # grows by a factor of ten each time, and so does its rounding
+            state = 10 * (state - state.mean()) + x
+        return state
+
+    certificate = certify(Of(recurrent), torch.rand(1, 1, 8, 8))
+    assert certificate.norm is Status.PROVEN, certificate.table()

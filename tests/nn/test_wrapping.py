@@ -15,7 +15,7 @@ MODES = ["min-max", "mean-std"]
 
 
 def shrink(y: Any, sigma: Any = 0.3) -> Any:
-    """A thresholding that has none of the properties on its own."""
+    """A thresholding without any of the properties."""
     return y * (abs(y) > sigma) + 0.1 * y**2
 
 

@@ -36,7 +36,7 @@ class Counterexample:
     gain, offset
         What the image is multiplied by, and what is added to it.
     error
-        ``|f(λ·y + μ) - λ·f(y) - μ|`` relative to the gain, or to the offset, and to the output.
+        ``|f(λ·y + μ) - λ·f(y) - μ|`` relative to the size of ``λ·f(y) + μ``.
     """
 
     image: Tensor
@@ -117,7 +117,7 @@ def rounding_bound(module: nn.Module, args: Sequence[Any], variation: Variation)
     """
     image = next(iter(_images(args[0])))
     asked = _Asked(private_copy(module), [image, *args[1:]], variation)
-    worst = max(asked.error(1.0, offset) for offset in _OFFSETS)
+    worst = max(asked.error(1.0, offset, abs(offset) + 1.0) for offset in _OFFSETS)
     return SAFETY * max(worst, torch.finfo(image.dtype).eps)
 
 
@@ -179,8 +179,11 @@ class _Asked:
         self._variation = variation
         self._reference = self._outputs(args)
 
-    def error(self, gain: float, offset: float) -> float:
-        """Return the worst deviation, relative to gain or offset; infinite for NaN and failures."""
+    def error(self, gain: float, offset: float, unit: float | None = None) -> float:
+        """Return the worst deviation in a unit; infinite for NaN and failures.
+
+        By default the unit is what rounding is relative to: the size of the expected output.
+        """
         try:
             changed = self._outputs(self._variation.applied(self._args, gain, offset))
         except Exception:  # beyond the range of its numbers a network may fail altogether
@@ -189,9 +192,10 @@ class _Asked:
         for output, still in zip(changed, self._reference, strict=True):
             if still.numel():
                 expected = self._variation.expected(still, gain, offset)
-                unit = gain * (float(still.abs().max()) + 1.0) if gain != 1 else abs(offset) + 1.0
-                unit = unit if self._variation.followed else float(still.abs().max()) + 1.0
-                error = float((output - expected).abs().max() / unit)
+                size = float(still.abs().max()) + 1.0
+                if self._variation.followed:
+                    size = gain * size + abs(offset)
+                error = float((output - expected).abs().max() / (unit or size))
                 worst = max(worst, math.inf if math.isnan(error) else error)
         return worst
 

@@ -97,7 +97,7 @@ class Operation:
         self.blamed.append((self._culprit(which, reason, fix, unknown), suspects))
 
     def suspect(self, which: Property, reason: str, fix: str) -> None:
-        """Report a lawful coefficient that something later may not bear."""
+        """Report a lawful coefficient that may break a later operation."""
         self.suspected.append(self._culprit(which, reason, fix, unknown=False))
 
     def _culprit(self, which: Property, reason: str, fix: str, unknown: bool) -> Culprit:

@@ -213,7 +213,7 @@ class _Propagator:
     def _settle(self, shadow: Shadow, histories: dict[Property, History]) -> Shadow:
         """Take coefficients that are off by rounding for exact; clear suspects if all is well.
 
-        Rounding is judged where it arises, so that it does not add up to a licence for the next.
+        Rounding is judged where it arises, so that small errors do not add up to a large tolerance.
         """
         scale, shift = histories["scale"], histories["shift"]
         if bool(((shadow.d == 1) | (shadow.d == ANY)).all()):

@@ -210,7 +210,7 @@ def _otherwise(which: Property, error: float) -> Culprit:
         "",
         "measurement",
         which,
-        f"the network does otherwise than its operations promise (relative error {error:.2g}).",
+        f"the measured error is {error:.2g}, more than rounding explains.",
         "compute in double precision, or normeq.normalized around the network",
         unknown=True,
     )

@@ -74,8 +74,8 @@ class Culprit:
 class History:
     """What happened to one property on the way to a tensor.
 
-    `suspects` made a coefficient that is lawful by itself but that something later may not bear,
-    such as kernels that do not sum to one.
+    `suspects` made a coefficient that is lawful by itself but may break a later operation, such as
+    kernels that do not sum to one.
     """
 
     blame: frozenset[Culprit] = frozenset()

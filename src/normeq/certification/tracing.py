@@ -98,6 +98,7 @@ def _quiet() -> Iterator[None]:
 def _numbers_stay_tensors(module: nn.Module) -> Iterator[None]:
     """Let ``float`` and ``item``, called by a network's own source, give tensors."""
     patched = [names for names in _namespaces(module) if "float" not in names]
+    _Float.tracing = threading.get_ident()
     for names in patched:
         names["float"] = _Float
     try:
@@ -129,10 +130,14 @@ class _LikeFloat(type):
 
 
 class _Float(float, metaclass=_LikeFloat):
-    """``float``, but for tensors, which it returns without their axes."""
+    """``float``, except that the thread that traces gets tensors back, without their axes."""
+
+    tracing = 0
 
     def __new__(cls, value: Any = 0.0) -> Any:
-        return value.reshape(()) if isinstance(value, Tensor) else builtins.float(value)
+        if isinstance(value, Tensor) and threading.get_ident() == cls.tracing:
+            return value.reshape(())
+        return builtins.float(value)
 
 
 class _NumbersStayTensors(TorchFunctionMode):

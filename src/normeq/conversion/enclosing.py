@@ -55,7 +55,7 @@ def enclose_culprits(
 def _paths_to_enclose(root: nn.Module, culprits: Iterable[Culprit]) -> list[str]:
     """Return the innermost modules that hold the culprits, or the atomic layers around them.
 
-    The network itself cannot be enclosed, and what is enclosed already needs no more.
+    The network itself cannot be enclosed, and enclosed layers are left as they are.
     """
     paths: dict[str, type[nn.Module]] = {}
     for culprit in sorted(culprits, key=lambda culprit: culprit.order):

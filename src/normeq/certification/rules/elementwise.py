@@ -67,7 +67,7 @@ def negate(op: Operation, x: Shadow) -> Shadow:
 @law("abs", "leaky_relu", "prelu", "_prelu_kernel", "rrelu", "rrelu_with_noise")
 def kink(op: Operation, x: Shadow, *options: Any) -> Shadow:
     """Another slope for negative values: fine where the offset does not matter."""
-    out = ignore_offset(op, x, "treats negative values otherwise, in", SORT)
+    out = ignore_offset(op, x, "has another slope for negative values of", SORT)
     return out.with_values(scrambled(op.name, x.v, *_numbers(options)))
 
 
