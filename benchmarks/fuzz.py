@@ -4,7 +4,8 @@
 
 changes whole files (images of every format, weights, recipes, journals) at random and gives them
 to normeq, in child processes with a limit on time. Mutant N of a seed is always the same. What
-became of them is counted in docs/data/fuzz.csv, and failures are kept in the folder of --keep:
+became of them is counted in docs/data/fuzz.csv and docs/reliability.md, and failures are kept in
+the folder of --keep:
 
 - done: a result, or a file that was read
 - refused: one sentence
@@ -30,13 +31,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pages import DATA
+from pages import DATA, DOCS, fill, table
 
 from normeq._support.tables import write_csv
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from helpers.file_samples import SAMPLES, write_sample
 
+CSV, PAGE = DATA / "fuzz.csv", DOCS / "reliability.md"
 OUTCOMES = ("done", "refused", "masked", "traceback", "hang", "crash", "memory", "partial")
 FAILURES = OUTCOMES[2:]
 SECONDS = 30
@@ -239,7 +241,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", help="one kind of file, such as in.tif")
     parser.add_argument("--keep", type=Path, help="where to put the mutants that failed")
-    parser.add_argument("--csv", type=Path, default=DATA / "fuzz.csv")
+    parser.add_argument("--csv", type=Path, default=CSV)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         originals: dict[str, Path] = {}
@@ -263,6 +265,8 @@ def main() -> None:
     ]
     rows.append({"file": "all"} | {o: sum(row[o] for row in rows) for o in OUTCOMES})
     write_csv(options.csv, rows)
+    if options.csv == CSV:
+        fill(PAGE, "fuzz", table(CSV))
     print(rows[-1])
 
 
