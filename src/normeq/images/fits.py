@@ -7,9 +7,6 @@ physical values ``BSCALE * stored + BZERO``, and the header remains true to the 
 from __future__ import annotations
 
 import logging
-import os
-import tempfile
-import weakref
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -20,7 +17,7 @@ from normeq.errors import InputError, UsageError, reading
 from normeq.images.axes import default_axes
 from normeq.images.fits_compressed import unpack
 from normeq.images.fits_header import Unit, Value, add_history, read_units, renew_checksums
-from normeq.images.gzipped import unpacked
+from normeq.images.gzipped import temporary_file, unpacked
 from normeq.images.mapped import MappedFile
 from normeq.images.source import ImageFile
 
@@ -88,11 +85,9 @@ class FitsSource(FitsImage):
         """Return a plain file with the content of `path`, which may be packed in two ways."""
         if path.suffix.lower() != ".fz":
             return unpacked(path, self)
-        handle, name = tempfile.mkstemp(prefix="normeq-", suffix=".fits")
-        os.close(handle)
-        weakref.finalize(self, Path.unlink, Path(name), missing_ok=True)
-        unpack(path, Path(name))
-        return Path(name)
+        plain = temporary_file(self, ".fits")
+        unpack(path, plain)
+        return plain
 
     def complete(self, target: Path) -> None:
         """Note the provenance, renew checksums, and compress the copy if the original is."""

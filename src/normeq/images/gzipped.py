@@ -17,14 +17,21 @@ _PIECE = 2**20
 _SHARE = 0.5
 
 
+def temporary_file(owner: object, suffix: str) -> Path:
+    """Make an empty file that vanishes with its owner."""
+    handle, name = tempfile.mkstemp(prefix="normeq-", suffix=suffix)
+    os.close(handle)
+    weakref.finalize(owner, Path.unlink, Path(name), missing_ok=True)
+    return Path(name)
+
+
 def unpacked(path: Path, owner: object) -> Path:
     """Return a file with the content of `path`; if it is a ``.gz``, it vanishes with its owner."""
     if path.suffix.lower() != ".gz":
         return path
-    handle, name = tempfile.mkstemp(prefix="normeq-", suffix=Path(path.stem).suffix)
-    weakref.finalize(owner, Path.unlink, Path(name), missing_ok=True)
-    limit = int(_SHARE * shutil.disk_usage(name).free)
-    with gzip.open(path) as packed, os.fdopen(handle, "wb") as file:
+    plain = temporary_file(owner, Path(path.stem).suffix)
+    limit = int(_SHARE * shutil.disk_usage(plain).free)
+    with gzip.open(path) as packed, plain.open("wb") as file:
         while data := packed.read(_PIECE):
             if file.tell() + len(data) > limit:
                 raise InputError(
@@ -32,7 +39,7 @@ def unpacked(path: Path, owner: object) -> Path:
                     "temporary folder has room for; unpack it elsewhere."
                 )
             file.write(data)
-    return Path(name)
+    return plain
 
 
 def pack(path: Path) -> None:
