@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 
 from normeq import __version__
 from normeq._support.allocator import keep_freed
+from normeq.cli import stopping
 from normeq.cli.bench import bench
 from normeq.cli.check import check
 from normeq.cli.convert import convert
@@ -37,6 +38,9 @@ class _SentenceGroup(TyperGroup):
         except NormeqError as error:
             typer.echo(f"normeq: {error}", err=True)
             raise typer.Exit(error.exit_code) from error
+        except KeyboardInterrupt as stop:
+            typer.echo(f"normeq: {stopping.advice(ctx.invoked_subcommand)}", err=True)
+            raise typer.Exit(stopping.exit_code(stop)) from stop
 
 
 app = typer.Typer(
@@ -82,4 +86,5 @@ app.command()(train)
 def main() -> None:
     """Run the command line."""
     keep_freed()
+    stopping.listen()
     app(prog_name="normeq")
