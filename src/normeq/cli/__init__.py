@@ -6,6 +6,7 @@ a `NormeqError` from any of them becomes one sentence on standard error and an e
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -16,6 +17,7 @@ from normeq._support.allocator import keep_freed
 from normeq.cli import stopping
 from normeq.cli.bench import bench
 from normeq.cli.check import check
+from normeq.cli.configuration import read_defaults
 from normeq.cli.convert import convert
 from normeq.cli.demo import demo
 from normeq.cli.denoise import denoise
@@ -59,6 +61,11 @@ def _print_version(asked: bool) -> None:
 
 @app.callback()
 def _options(
+    ctx: typer.Context,
+    config: Annotated[
+        Path | None,
+        typer.Option(help="TOML file with defaults of options, in place of the user's own."),
+    ] = None,
     version: Annotated[
         bool,
         typer.Option(
@@ -67,6 +74,7 @@ def _options(
     ] = False,
 ) -> None:
     """Take the options that precede a command."""
+    ctx.default_map = read_defaults(ctx, config)
 
 
 app.command()(bench)

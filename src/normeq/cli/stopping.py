@@ -34,7 +34,7 @@ def advice(command: str | None) -> str:
     """Say that a command was stopped, and how to go on.
 
     >>> advice("bench")
-    'stopped; every result under its final name is complete; give the same command again to start over.'
+    'stopped; results that are there are complete; give the same command again to start over.'
     """
     further = _NEXT.get(command or "", "give the same command again to start over")
-    return f"stopped; every result under its final name is complete; {further}."
+    return f"stopped; results that are there are complete; {further}."

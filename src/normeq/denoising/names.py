@@ -35,7 +35,7 @@ def resolve(name: str) -> Callable[..., Any]:
     ...
     normeq.errors.UsageError: math:sqrt could not be called without arguments: ...
     """
-    if _is_factory(name):
+    if is_factory(name):
         return _call_factory(name)
     name = canonical(name)
     return METHODS[name] if name in METHODS else load(name)
@@ -54,7 +54,7 @@ def canonical(name: str) -> str:
     known = [*shipped(), *METHODS]
     if name.lower() in known:
         return name.lower()
-    if _is_factory(name) or os.path.isfile(name):
+    if is_factory(name) or os.path.isfile(name):
         return name
     raise UsageError(
         f"there is no model {name!r}, and no weights file of that name; 'normeq models' lists the "
@@ -62,7 +62,8 @@ def canonical(name: str) -> str:
     )
 
 
-def _is_factory(name: str) -> bool:
+def is_factory(name: str) -> bool:
+    """Tell whether a name has the form ``package.module:factory``, which runs code."""
     module, separator, factory = name.partition(":")
     return bool(separator) and module.replace(".", "").isidentifier() and factory.isidentifier()
 
