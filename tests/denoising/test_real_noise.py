@@ -1,0 +1,58 @@
+"""The shipped models on noise as cameras and microscopes have it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import ndimage
+from skimage import data
+
+import normeq
+from normeq.metrics import psnr
+from normeq.noise import poisson_gaussian
+
+CLEAN = data.camera()[100:356, 150:406].astype(np.float64)
+RNG = np.random.default_rng(0)
+
+
+def score(noisy: NDArray[np.float64], **options: object) -> float:
+    clean = normeq.denoise(noisy.astype(np.float32), **options)  # type: ignore[call-overload]
+    return psnr(clean / 255, CLEAN / 255)
+
+
+def correlated() -> NDArray[np.float64]:
+    noise = ndimage.gaussian_filter(RNG.standard_normal(CLEAN.shape), 0.9)
+    return CLEAN + 20 * noise / noise.std()
+
+
+def test_correlated_noise_is_removed() -> None:
+    noisy = correlated()
+    assert score(noisy) > score(noisy, noise="gaussian") + 3
+
+
+def test_noise_that_grows_with_the_signal_is_removed_better() -> None:
+    noisy = poisson_gaussian(CLEAN, 12.0, 2.0, RNG)
+    assert score(noisy) > score(noisy, noise="gaussian") + 0.3
+
+
+@pytest.mark.parametrize("sigma", [5, 25])
+def test_white_noise_loses_nothing(sigma: float) -> None:
+    noisy = CLEAN + sigma * RNG.standard_normal(CLEAN.shape)
+    assert score(noisy) == pytest.approx(score(noisy, noise="gaussian"), abs=0.05)
+
+
+def test_strength_is_obeyed() -> None:
+    noisy = correlated()
+    removed = [
+        np.std(noisy - normeq.denoise(noisy, strength=strength)) for strength in (0.4, 1.0, 2.0)
+    ]
+    assert removed == sorted(removed)
+    assert removed[2] > removed[0] + 2
+
+
+def test_units_make_no_difference_to_real_noise() -> None:
+    noisy = poisson_gaussian(CLEAN, 12.0, 2.0, RNG)
+    clean = normeq.denoise(noisy)
+    other = normeq.denoise(7 * noisy + 1000)
+    np.testing.assert_allclose(other, 7 * clean + 1000, atol=1e-3 * 7 * noisy.std())
