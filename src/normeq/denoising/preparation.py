@@ -11,7 +11,6 @@ from normeq.denoising.denoiser import Denoiser
 from normeq.denoising.names import denoiser_for
 from normeq.denoising.noise_options import NoiseOptions
 from normeq.images.source import ImageSource
-from normeq.models import shipped
 
 # "default" stands for three networks, until one that is told everything is as good at white noise:
 # blind, told sigma, and told sigma and correlation.
@@ -57,7 +56,7 @@ class Choice:
     def _first(self, noise: NoiseOptions) -> str | Callable[..., Any]:
         if not self._is_default:
             return self.model
-        if noise.noise != "gaussian" and _ANY in shipped():
+        if noise.noise != "gaussian":
             return _ANY
         return _WHITE if noise.sigma is None else _WHITE_TOLD
 
