@@ -6,12 +6,14 @@ import json
 import logging
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
 from normeq.cli import options
+from normeq.cli.pipes import named_as_streams, standard_streams
 from normeq.cli.reporting import line, shown_messages, summary
 from normeq.errors import NormeqError, UsageError
 
@@ -21,7 +23,8 @@ if TYPE_CHECKING:
 
 def denoise(
     inputs: Annotated[
-        list[str], typer.Argument(help="Images, folders of images, or quoted patterns.")
+        list[str],
+        typer.Argument(help="Images, folders of images, quoted patterns, or - for a pipe."),
     ],
     output: Annotated[
         Path | None,
@@ -88,6 +91,12 @@ def denoise(
         raise UsageError("--overwrite and --skip-existing exclude each other: give one.")
     if quiet and verbose:
         raise UsageError("--quiet and --verbose exclude each other: give one.")
+    piped = "-" in inputs
+    if piped and (len(inputs) > 1 or output or preview or record or as_json or dry_run):
+        raise UsageError(
+            "- is one image from standard input to standard output: leave out other inputs, "
+            "--output, --preview, --record, --json and --dry-run."
+        )
     from normeq.denoising import files
     from normeq.denoising.bands import WalkOptions
     from normeq.denoising.one_file import FileOptions
@@ -108,7 +117,7 @@ def denoise(
         offset=offset,
     )
     level = logging.ERROR if quiet else logging.DEBUG if verbose else logging.WARNING
-    with stating as stated, shown_messages(level):
+    with stating as stated, shown_messages(level), ExitStack() as streams:
         choice.check(stated)
         how = FileOptions(
             stated,
@@ -120,13 +129,19 @@ def denoise(
             record,
             dry_run,
         )
-        paths = expand(inputs)
-        targets = output_paths(paths, output)
-        lines = None if quiet or as_json else sys.stdout
+        if piped:
+            source, target = streams.enter_context(standard_streams())
+            paths, targets = [source], [target]
+        else:
+            paths = expand(inputs)
+            targets = output_paths(paths, output)
+        lines = None if quiet or as_json else sys.stderr if piped else sys.stdout
         with progress_bar(len(paths), hidden=quiet or None) as bar:
             running = files.outcomes(paths, targets, choice, how, bar.update)
             if preview:
                 running = (_with_preview(outcome, axes) for outcome in running)
+            if piped:
+                running = map(named_as_streams, running)
             outcomes = list(_reported(paths, running, bar, lines))
     if as_json:
         typer.echo(json.dumps(summary(model, outcomes), indent=2))
