@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from normeq.denoising.assumed_noise import AssumedNoise, assume_noise, check_noise
@@ -33,6 +33,9 @@ class Choice:
     device: str = "auto"
     compile: bool = False
     value_range: tuple[float, float] | None = None
+    _made: dict[str | Callable[..., Any], Denoiser] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     def check(self, noise: NoiseOptions) -> Denoiser:
         """Return the denoiser that would be used at first sight; refuse what it cannot be told."""
@@ -61,6 +64,9 @@ class Choice:
         return _WHITE if noise.sigma is None else _WHITE_TOLD
 
     def _denoiser(self, model: str | Callable[..., Any]) -> Denoiser:
-        return denoiser_for(
-            model, device=self.device, compile=self.compile, value_range=self.value_range
-        )
+        # Weights are read and networks folded once, not once for every image of a folder.
+        if model not in self._made:
+            self._made[model] = denoiser_for(
+                model, device=self.device, compile=self.compile, value_range=self.value_range
+            )
+        return self._made[model]

@@ -53,7 +53,7 @@ def is_bayer_mosaic(image: ArrayLike) -> bool:
     Parameters
     ----------
     image
-        Shape ``(..., height, width)``. Planes smaller than 32 x 32 are no mosaics.
+        Shape ``(..., height, width)``. Planes smaller than 32 x 32 never count as mosaics.
     """
     return is_bayer_mosaic_of(*reader_of(image))
 
