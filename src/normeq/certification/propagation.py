@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import operator
-import re
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,9 +15,15 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, InputSpec, OutputKind
 from torch.utils._pytree import tree_leaves
 
-from normeq.certification import rules  # noqa: F401 (registers the laws)
-from normeq.certification.operation import Operation, find_law, planes_like, shadows_in
-from normeq.certification.rules.movement import whole_numbers
+from normeq.certification.graph_nodes import (
+    module_path,
+    operation_name,
+    output_format,
+    output_shapes,
+    source_line,
+)
+from normeq.certification.judgement import history_after, judge, nothing_known
+from normeq.certification.operation import Operation, shadows_in
 from normeq.certification.shadow import (
     ANY,
     PROPERTIES,
@@ -168,14 +173,14 @@ class _Propagator:
         """Compute what a node gives: constants as they are, everything else as shadows."""
         args: Any = fx.node.map_arg(node.args, lambda n: self._values[n.name])
         kwargs: Any = dict(fx.node.map_arg(node.kwargs, lambda n: self._values[n.name]))
-        name = _operation_name(node.target)
+        name = operation_name(node.target)
         sources = list(shadows_in([args, kwargs]))
         if node.target is operator.getitem:
             return args[0] if isinstance(args[0], Shadow) else args[0][args[1]]
         if name.startswith("_assert"):
             return None
         if name in _RANDOM or (name in ("normal", "bernoulli") and not sources):
-            return uniform(_shapes(node)[0], 0.0, 0.0, seed=order)
+            return uniform(output_shapes(node)[0], 0.0, 0.0, seed=order)
         if name in _SHAPE_ONLY and len(sources) == 1 and args[0] is sources[0]:
             args, kwargs = _without_values(node, args, kwargs)
             sources = []
@@ -186,21 +191,21 @@ class _Propagator:
                 _LOG.debug("%s cannot be computed: %s", name, error)
         op = self._operation(node, name, order)
         op.seed = order if name in _NOT_REPEATABLE else _fingerprint(name, args, kwargs)
-        result = _judge(op, args, kwargs) if sources else _unknown(op, PROPERTIES)
+        result = judge(op, args, kwargs) if sources else nothing_known(op, PROPERTIES)
         return self._finish(node, op, sources, result)
 
     def _operation(self, node: fx.Node, name: str, order: int) -> Operation:
-        dtype = _format(node)
+        dtype = output_format(node)
         eps = self._eps
         if dtype.is_floating_point:
             self._found.formats.add(dtype)
             eps = max(eps, torch.finfo(dtype).eps)
-        path, line = _module_path(node), _source_line(node)
-        return Operation(name, path, node.target, _shapes(node), dtype, eps, order, line)  # type: ignore[arg-type]
+        path, line = module_path(node), source_line(node)
+        return Operation(name, path, node.target, output_shapes(node), dtype, eps, order, line)  # type: ignore[arg-type]
 
     def _finish(self, node: fx.Node, op: Operation, sources: Sequence[Shadow], result: Any) -> Any:
         """Give the outputs their histories, and record the operation."""
-        histories = {which: _history(op, sources, which) for which in PROPERTIES}
+        histories = {which: history_after(op, sources, which) for which in PROPERTIES}
         single = isinstance(result, Shadow)
         outputs = [self._settle(shadow, histories) for shadow in ([result] if single else result)]
         inputs = [n.name for n in node.all_input_nodes if any(shadows_in(self._values[n.name]))]
@@ -227,69 +232,6 @@ class _Propagator:
         slack = torch.where(follows | still, 0.0, shadow.slack)
         v = torch.where(shadow.v.isfinite(), shadow.v, 1.0)
         return replace(shadow, c=c, v=v, slack=slack, scale=scale, shift=shift)
-
-
-def _judge(op: Operation, args: Any, kwargs: Any) -> Any:
-    """Apply the operation's law; without one, only what no gain or offset reaches is known."""
-    known = find_law(op.name, args, kwargs)
-    if known is not None:
-        try:
-            return _held_to_its_outputs(op, known(op, *args, **kwargs))
-        except Exception:  # a way of calling the operation that its law does not foresee
-            _LOG.warning(
-                "the law of %s failed, so nothing is claimed about it: please report this.",
-                op.name,
-                exc_info=True,
-            )
-            op.blamed.clear()
-            op.suspected.clear()
-    sources = list(shadows_in([args, kwargs]))
-    reached = {
-        "scale": any(bool(s.scales.any()) for s in sources),
-        "shift": any(bool(s.moves.any()) for s in sources),
-    }
-    return _unknown(op, [which for which in PROPERTIES if reached[which]])
-
-
-def _held_to_its_outputs(op: Operation, result: Any) -> Any:
-    """Bring what a law says to the shapes and the number format that come out of the operation."""
-    single = isinstance(result, Shadow)
-    outputs = [result] if single else list(result)
-    for index, (shadow, shape) in enumerate(zip(outputs, op.shapes, strict=False)):
-        if tuple(shadow.shape) != tuple(shape):
-            outputs[index] = planes_like(shadow, shape)
-    if not op.dtype.is_floating_point and not op.dtype.is_complex:
-        outputs[0] = whole_numbers(op, outputs[0])
-    return outputs[0] if single else outputs
-
-
-def _unknown(op: Operation, lost: Sequence[Property]) -> Any:
-    """Report that an operation may break these properties, and what is left of its outputs."""
-    for which in lost:
-        op.blame(
-            which,
-            f"nothing is known about {op.name} called in this way.",
-            "a supported operation in its place, normeq.certification.register_law, "
-            "or normeq.normalized around the network",
-            unknown=True,
-        )
-    # What follows is judged as if nothing came out of it that could break a law.
-    degree = ANY if "scale" in lost else 0.0
-    outputs = [op.output(degree, 0.0, index) for index in range(len(op.shapes))]
-    return outputs if len(outputs) > 1 else outputs[0]
-
-
-def _history(op: Operation, sources: Sequence[Shadow], which: Property) -> History:
-    """Join the histories of an operation's inputs, and add what happened in it."""
-    past = History()
-    for source in sources:
-        past |= source.history(which)
-    blamed = [(culprit, shared) for culprit, shared in op.blamed if culprit.property == which]
-    guilty = {culprit for culprit, _ in blamed}
-    if any(shared for _, shared in blamed):
-        guilty |= past.suspects
-    suspects = past.suspects | {s for s in op.suspected if s.property == which}
-    return History(past.blame | guilty, suspects - guilty)
 
 
 def _fingerprint(name: str, *values: Any) -> int:
@@ -331,47 +273,5 @@ def _in_double(tensor: Tensor) -> Tensor:
 
 def _without_values(node: fx.Node, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     """Replace a tensor of which only the shape matters by an empty one."""
-    options = {"dtype": _format(node), "device": torch.device("cpu")}
+    options = {"dtype": output_format(node), "device": torch.device("cpu")}
     return (torch.empty(args[0].shape), *args[1:]), kwargs | options
-
-
-def _tensors(node: fx.Node) -> list[Tensor]:
-    value = node.meta.get("val")
-    parts = list(value) if isinstance(value, list | tuple) else [value]
-    return [part for part in parts if isinstance(part, Tensor)]
-
-
-def _shapes(node: fx.Node) -> list[tuple[int, ...]]:
-    """Return the shapes of a node's outputs; a number taken out of a tensor has none."""
-    return [tuple(part.shape) for part in _tensors(node)] or [()]
-
-
-def _format(node: fx.Node) -> torch.dtype:
-    """Return the number format of a node's first output."""
-    return next((part.dtype for part in _tensors(node)), torch.float64)
-
-
-def _operation_name(target: Any) -> str:
-    packet = getattr(target, "overloadpacket", None)
-    name: str = getattr(packet or target, "__name__", str(target))
-    namespace = getattr(target, "namespace", "aten")
-    if namespace not in ("aten", "prims"):  # someone else's operation, whatever it is called
-        return f"{namespace}::{name}"
-    return next((plain for plain in ("batch_norm", "dropout") if plain in name), name)
-
-
-def _module_path(node: fx.Node) -> str:
-    """Return the innermost module that an operation belongs to."""
-    stack = node.meta.get("nn_module_stack") or {}
-    paths = [path for path, _ in stack.values()]
-    return paths[-1] if paths else ""
-
-
-def _source_line(node: fx.Node) -> str:
-    """Return the innermost line of the network's own source that calls an operation."""
-    places = re.findall(r'File "([^"]+)", line (\d+)', node.meta.get("stack_trace") or "")
-    own = [place for place in places if "/torch/" not in place[0].replace("\\", "/")]
-    if not own:
-        return ""
-    file, line = own[-1]
-    return f"{file.replace(chr(92), '/').rsplit('/', 1)[-1]}:{line}"
