@@ -97,7 +97,7 @@ class Certificate:
 
     def draw(self, path: str | PathLike[str]) -> None:
         """Draw the network's operations, coloured by kind, into a picture file (PNG, PDF, SVG)."""
-        from normeq.certification.drawing import draw
+        from normeq.certification.certificate_drawing import draw
 
         draw(self, path)
 
