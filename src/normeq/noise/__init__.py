@@ -1,7 +1,6 @@
 """Noise: drawing it, and measuring how much of it an image holds and how far it is correlated."""
 
 from normeq.noise.correlation import Correlation, autocorrelation_of_kernel, correlation_length
-from normeq.noise.drawing import KINDS, draw, poisson_gaussian
 from normeq.noise.estimation import (
     estimate_noise,
     estimate_noise_of,
@@ -10,6 +9,7 @@ from normeq.noise.estimation import (
 )
 from normeq.noise.model import NoiseModel
 from normeq.noise.mosaic import is_bayer_mosaic, is_bayer_mosaic_of
+from normeq.noise.simulation import KINDS, draw, poisson_gaussian
 from normeq.noise.stabilisation import (
     GeneralizedAnscombe,
     Scaling,
