@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from normeq.noise import spectra
-from normeq.noise.blocks import blocks_of
+from normeq.noise.block_statistics import blocks_of
 from normeq.noise.correlation import INDEPENDENT, Correlation
 from normeq.noise.defects import constant, smallest_step, without_outliers
 from normeq.noise.model import NoiseModel
