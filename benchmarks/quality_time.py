@@ -34,7 +34,7 @@ QUALITY, TIMES = DATA / "quality-time.csv", DATA / "classical-time.csv"
 PLOT = FIGURES / "quality-time.png"
 PAGE = DOCS / "classical.md"
 BLOCK_MATCHING = ("nlridge", "bm3d", "wnnm")
-# The functions of normeq.classical.blocks, and the work they stand for.
+# The functions of normeq.classical.patch_matching, and the work they stand for.
 PARTS = {"match": "matching", "gather": "gathering", "add": "aggregation"}
 Rows = dict[str, list[str]]
 

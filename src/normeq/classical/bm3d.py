@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 import torch
 from torch import Tensor
 
-from normeq.classical.blocks import Aggregate, Matches, gather, match
+from normeq.classical.patch_matching import Aggregate, Matches, gather, match
 from normeq.classical.plane_by_plane import Array, each_plane, positive_sigma
 from normeq.classical.transforms import cosine_basis, haar_basis, spline_wavelet_basis
 from normeq.errors import UsageError

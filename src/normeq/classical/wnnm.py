@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from normeq.classical.blocks import Aggregate, gather, match
+from normeq.classical.patch_matching import Aggregate, gather, match
 from normeq.classical.plane_by_plane import Array, each_plane, positive_sigma
 
 __all__ = ["wnnm"]

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from normeq.classical.blocks import Aggregate, gather, match
+from normeq.classical.patch_matching import Aggregate, gather, match
 
 
 def exhaustive(plane: np.ndarray, row: int, column: int, size: int, radius: int) -> list[float]:
@@ -63,7 +63,7 @@ def test_matches_are_the_nearest(
 def test_bands_make_no_difference(monkeypatch) -> None:
     plane = torch.rand(30, 25, dtype=torch.float64)
     [whole] = match(plane, 4, step=3, radius=4, count=7)
-    monkeypatch.setattr("normeq.classical.blocks._BAND_DISTANCES", 1)
+    monkeypatch.setattr("normeq.classical.patch_matching._BAND_DISTANCES", 1)
     bands = list(match(plane, 4, step=3, radius=4, count=7))
     assert len(bands) > 5
     torch.testing.assert_close(torch.cat([band.corners for band in bands]), whole.corners)
