@@ -30,7 +30,7 @@ from normeq.conversion.operations import (
     argument,
     class_name,
 )
-from normeq.conversion.rules import CallRule, LayerRule, apply_rules, for_each, replace_by
+from normeq.conversion.rule_tables import CallRule, LayerRule, apply_rules, for_each, replace_by
 from normeq.conversion.scale_form import drop_bias
 from normeq.nn import AffineResidual, SortPool, equivariant_attention
 from normeq.nn.padding import ReplicatePad

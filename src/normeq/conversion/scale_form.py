@@ -16,7 +16,7 @@ from normeq.conversion.batch_norm import (
 from normeq.conversion.forward_pass import ForwardPass
 from normeq.conversion.network_editor import NetworkEditor
 from normeq.conversion.operations import SMOOTH_CALLS, SMOOTH_LAYERS
-from normeq.conversion.rules import CallRule, LayerRule, apply_rules, for_each, replace_by
+from normeq.conversion.rule_tables import CallRule, LayerRule, apply_rules, for_each, replace_by
 
 
 def make_homogeneous(editor: NetworkEditor) -> None:
