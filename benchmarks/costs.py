@@ -22,7 +22,7 @@ from torch.profiler import ProfilerActivity, profile
 from normeq._support.allocator import keep_freed
 from normeq._support.tables import read_csv, write_csv
 from normeq.bench import NETWORKS, Case
-from normeq.bench.networks import Job, build, runner
+from normeq.bench.variant_times import Job, build, runner
 
 OUT = DATA / "costs.csv"
 VARIANTS = ("scale-equiv", "norm-equiv", "norm-equiv-residual", "norm-equiv-wrapped")

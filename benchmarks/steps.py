@@ -21,7 +21,7 @@ from torch import nn
 import normeq
 from normeq._support.allocator import keep_freed
 from normeq._support.tables import write_csv
-from normeq.bench.networks import runner
+from normeq.bench.variant_times import runner
 from normeq.nn.fast import borders
 from normeq.nn.fast.folding import bake
 

@@ -8,8 +8,8 @@ from torch import nn
 from typer.testing import CliRunner
 
 from normeq.bench import Case, denoise_parts, measure, multiply_adds
-from normeq.bench.networks import _interleaved, _ratio, build, cases
 from normeq.bench.table import read_timings, write_timings
+from normeq.bench.variant_times import _interleaved, _ratio, build, cases
 from normeq.cli import app
 from normeq.models import create
 from normeq.nn import AffineConv2d, AffineResidual, SortPool
@@ -46,7 +46,7 @@ def test_small_networks_run_for_as_many_rounds_as_the_time_allows(
     monkeypatch: pytest.MonkeyPatch, rounds: int, seconds: float, expected: int
 ) -> None:
     ticks: list[None] = []
-    monkeypatch.setattr("normeq.bench.networks.time.monotonic", lambda: len(ticks))
+    monkeypatch.setattr("normeq.bench.variant_times.time.monotonic", lambda: len(ticks))
     [times] = _interleaved([lambda: ticks.append(None)], rounds, seconds, lambda _: None)
     assert len(times) == expected
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from normeq.bench.networks import Timing
+from normeq.bench.variant_times import Timing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -9,7 +9,7 @@ from typing import Any, get_type_hints
 
 from normeq._support.tables import read_csv, save_figure, write_csv
 from normeq.bench.chart import draw
-from normeq.bench.networks import Timing
+from normeq.bench.variant_times import Timing
 from normeq.bench.whole_command import CommandPart
 
 
