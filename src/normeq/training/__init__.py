@@ -1,9 +1,9 @@
 """Training: recipes, patches made on the fly, the loop, and checkpoints that survive anything."""
 
+from normeq.training.interruption import Stopped
 from normeq.training.loop import DivergedError, train
 from normeq.training.recipe import Recipe
 from normeq.training.recipe_file import load_recipe, shipped_recipes
-from normeq.training.stopping import Stopped
 from normeq.training.summary import TrainingSummary
 
 __all__ = [

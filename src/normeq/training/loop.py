@@ -21,13 +21,13 @@ from normeq.metrics import psnr
 from normeq.training import checkpoint
 from normeq.training.data import Patches, prefetch
 from normeq.training.dead_relus import watching_relus
+from normeq.training.interruption import Stopped, stop_requests
 from normeq.training.log import Log
 from normeq.training.recipe import Recipe
 from normeq.training.recipe_file import changes
 from normeq.training.samples import SampleBatch
 from normeq.training.schedule import learning_rate
 from normeq.training.state import State
-from normeq.training.stopping import Stopped, stop_requests
 from normeq.training.summary import DATA, FILES, NETWORK, TrainingSummary
 from normeq.training.validation_set import conditions, noisy_images
 
