@@ -73,7 +73,7 @@ def shares(name: str, folder: Folder) -> list[str]:
     spent = dict.fromkeys(PARTS, 0.0)
     statistics = pstats.Stats(profile)
     for (file, _, function), (_, _, _, cumulative, _) in statistics.stats.items():
-        if Path(file).name == "blocks.py" and function in PARTS:
+        if Path(file).name == "patch_matching.py" and function in PARTS:
             spent[function] += cumulative
     total = statistics.total_tt
     filtering = total - sum(spent.values())
