@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-
 import numpy as np
 import pytest
 import scipy.fft
@@ -11,8 +9,8 @@ import torch
 from skimage.data import camera
 
 from normeq.classical import dct, nlridge, tv
-from normeq.classical.nlridge import _combination
-from normeq.classical.wnnm import _shrink_singular_values
+from normeq.classical.methods.nlridge import _combination
+from normeq.classical.methods.wnnm import _shrink_singular_values
 
 
 @pytest.fixture
@@ -59,8 +57,7 @@ def test_dct_of_one_patch(noisy: np.ndarray) -> None:
 
 def test_dct_in_bands_of_rows(noisy: np.ndarray, monkeypatch) -> None:
     whole = dct(noisy, 25.0)
-    module = importlib.import_module("normeq.classical.dct")
-    monkeypatch.setattr(module, "_ROWS_AT_A_TIME", 5)
+    monkeypatch.setattr("normeq.classical.methods.dct._ROWS_AT_A_TIME", 5)
     np.testing.assert_allclose(dct(noisy, 25.0), whole)
 
 

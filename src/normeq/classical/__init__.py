@@ -5,14 +5,14 @@
 
 from __future__ import annotations
 
-from normeq.classical.bm3d import bm3d
-from normeq.classical.dct import dct
-from normeq.classical.filters import gaussian_filter, mean_filter, median_filter
-from normeq.classical.method import Method
-from normeq.classical.nlm import nlm
-from normeq.classical.nlridge import nlridge
-from normeq.classical.tv import tv
-from normeq.classical.wnnm import wnnm
+from normeq.classical.by_name import Method
+from normeq.classical.methods.bm3d import bm3d
+from normeq.classical.methods.dct import dct
+from normeq.classical.methods.filters import gaussian_filter, mean_filter, median_filter
+from normeq.classical.methods.nlm import nlm
+from normeq.classical.methods.nlridge import nlridge
+from normeq.classical.methods.tv import tv
+from normeq.classical.methods.wnnm import wnnm
 
 __all__ = [
     "METHODS",

@@ -20,7 +20,7 @@ from torch import nn
 
 from normeq import models
 from normeq._support import memory
-from normeq.classical.method import Method
+from normeq.classical.by_name import Method
 from normeq.denoising.probes import (
     Law,
     channels_of,
