@@ -123,7 +123,7 @@ def branches(module: nn.Module, args: list[Any]) -> list[Way]:
     The network is run at the example's size and, for every residue of it modulo the network's
     stride, at a size with that residue; sizes at which the same operations happen go one way.
     """
-    first = _Watch.over(module, args)
+    first = _OperationLog.over(module, args)
     ways: dict[tuple[str, ...], Way] = {}
     image: Tensor = args[0]
     size = tuple(image.shape[2:])
@@ -134,14 +134,14 @@ def branches(module: nn.Module, args: list[Any]) -> list[Way]:
         resized = image.new_zeros(*image.shape[:2], *longer)
         changed = [resized, *args[1:]]
         try:
-            watched = first if not residue else _Watch.over(module, changed)
+            logged = first if not residue else _OperationLog.over(module, changed)
         except Exception:  # a size that the network does not take
             continue
-        ways.setdefault(tuple(watched.operations), (changed, []))[1].append(tuple(longer))
+        ways.setdefault(tuple(logged.operations), (changed, []))[1].append(tuple(longer))
     return list(ways.values())
 
 
-class _Watch(TorchDispatchMode):
+class _OperationLog(TorchDispatchMode):
     """Notes the operations of a forward pass, and the smallest features in it."""
 
     def __init__(self) -> None:
@@ -150,13 +150,13 @@ class _Watch(TorchDispatchMode):
         self._lengths: set[int] = set()
 
     @classmethod
-    def over(cls, module: nn.Module, args: Sequence[Any]) -> _Watch:
-        """Run a copy of a network on a random image, and watch it."""
+    def over(cls, module: nn.Module, args: Sequence[Any]) -> _OperationLog:
+        """Run a copy of a network on a random image, and log its operations."""
         image = torch.rand(args[0].shape, generator=torch.Generator().manual_seed(0)).to(args[0])
-        watch, copied = cls(), private_copy(module)
-        with torch.no_grad(), watch:
+        log, copied = cls(), private_copy(module)
+        with torch.no_grad(), log:
             copied(image, *args[1:])
-        return watch
+        return log
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None

@@ -166,7 +166,7 @@ def _features(owner: nn.Module, graph: fx.Graph, call: Call) -> set[fx.Node]:
     features: set[fx.Node] = set()
     from_input: set[fx.Node] = set()
 
-    class Watch(fx.Interpreter):
+    class FeatureFinder(fx.Interpreter):
         def run_node(self, n: fx.Node) -> Any:
             result = super().run_node(n)
             if n.op == "placeholder" or not from_input.isdisjoint(n.all_input_nodes):
@@ -179,7 +179,7 @@ def _features(owner: nn.Module, graph: fx.Graph, call: Call) -> set[fx.Node]:
     args, kwargs = call
     bound = inspect.signature(traced.forward).bind(*args, **kwargs)
     bound.apply_defaults()
-    Watch(traced).run(*bound.args)
+    FeatureFinder(traced).run(*bound.args)
     graph.owning_module = None
     return features
 

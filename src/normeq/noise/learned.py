@@ -124,7 +124,7 @@ def learn_stabilisation_of(
         uniform = estimate_noise_of(read, shape, signal_dependent=False)
         start = Scaling(uniform.mean_sigma or high - low, low)
     knots, stable = _first_knots(start, low, high)
-    patches = _Patches([_normalised(plane, low, high) for plane in planes])
+    patches = _MaskedPatches([_normalised(plane, low, high) for plane in planes])
     spline = _Spline(knots, stable)
     parameters = list(spline.parameters())
     third = max(1, steps // 3)
@@ -162,7 +162,7 @@ def _normalised(plane: Floats, low: float, high: float) -> NDArray[np.float32]:
     return normal.astype(np.float32)
 
 
-class _Patches:
+class _MaskedPatches:
     """Patches of the image and the phase of the grid of hidden pixels, in a fixed order."""
 
     def __init__(self, planes: list[NDArray[np.float32]]) -> None:
