@@ -51,6 +51,7 @@ sphinx_gallery_conf = {
             "any_units.py",
             "noise_levels.py",
             "photon_noise.py",
+            "adaptive_filters.py",
             "convert_a_network.py",
             "certify_and_draw.py",
             "classical_methods.py",

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from normeq.denoising.files import denoise_files
     from normeq.equivariance import assert_equivariant, equivariance_error
     from normeq.errors import NormeqError
+    from normeq.explanation import explain
     from normeq.models import create, load, save
     from normeq.nn import fold, normalized
     from normeq.noise import estimate_sigma
@@ -36,6 +37,7 @@ _HOME = {
     "denoise_files": "normeq.denoising.files",
     "equivariance_error": "normeq.equivariance",
     "estimate_sigma": "normeq.noise",
+    "explain": "normeq.explanation",
     "fold": "normeq.nn",
     "keep_freed": "normeq._support.allocator",
     "load": "normeq.models",
@@ -56,6 +58,7 @@ __all__ = [
     "denoise_files",
     "equivariance_error",
     "estimate_sigma",
+    "explain",
     "fold",
     "images",
     "keep_freed",

@@ -22,6 +22,7 @@ from normeq.cli.convert import convert
 from normeq.cli.demo import demo
 from normeq.cli.denoise import denoise
 from normeq.cli.evaluate import evaluate
+from normeq.cli.explain import explain
 from normeq.cli.import_weights import import_weights
 from normeq.cli.info import info
 from normeq.cli.models import models
@@ -82,6 +83,7 @@ app.command()(check)
 app.command()(demo)
 app.command()(denoise)
 app.command()(evaluate)
+app.command()(explain)
 app.command()(import_weights)
 app.command()(convert)
 app.command()(info)

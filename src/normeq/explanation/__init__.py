@@ -1,0 +1,16 @@
+"""Adaptive filters: what each pixel of a denoised image is made of."""
+
+from normeq.explanation.adaptive_filter import MOST_PIXELS, AdaptiveFilter, explain
+from normeq.explanation.figure import describe, draw_pixels, draw_weights, filter_figure
+from normeq.explanation.file_plane import FilePlane
+
+__all__ = [
+    "MOST_PIXELS",
+    "AdaptiveFilter",
+    "FilePlane",
+    "describe",
+    "draw_pixels",
+    "draw_weights",
+    "explain",
+    "filter_figure",
+]
