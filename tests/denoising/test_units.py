@@ -4,14 +4,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from normeq.denoising.missing import FILL_DEPTH, fill_missing
-from normeq.denoising.units import statistics, to_dtype
+from normeq.denoising.units import Moments, merged_moments, to_dtype
 
 
 @given(offset=st.sampled_from([0.0, 1e6, -1e12]), cuts=st.lists(st.integers(1, 30), max_size=4))
 def test_statistics_do_not_depend_on_the_parts(offset: float, cuts: list[int]) -> None:
     values = np.random.default_rng(0).normal(0, 1, (31, 7)) + offset
     parts = np.split(values, sorted(cuts))
-    found = statistics((part, np.zeros(part.shape, bool)) for part in parts)
+    found = merged_moments(
+        Moments.of(part, np.zeros(part.shape, bool)) for part in parts
+    ).statistics
     relative = values - offset
     assert found.count == values.size
     assert found.mean == pytest.approx(relative.mean() + offset, rel=1e-15)
@@ -20,12 +22,13 @@ def test_statistics_do_not_depend_on_the_parts(offset: float, cuts: list[int]) -
 
 def test_a_constant_plane_has_no_spread_at_all() -> None:
     part = np.full((5, 7), 0.1)
-    assert statistics([(part, np.zeros(part.shape, bool))] * 3).spread == 0.0
+    moments = Moments.of(part, np.zeros(part.shape, bool))
+    assert merged_moments([moments] * 3).statistics.spread == 0.0
 
 
 def test_nothing_but_missing_pixels() -> None:
     part = np.full((2, 2), np.nan)
-    found = statistics([(part, np.isnan(part))])
+    found = Moments.of(part, np.isnan(part)).statistics
     assert (found.count, found.missing, found.spread) == (0, 4, 0.0)
 
 

@@ -98,12 +98,12 @@ def denoise(
             "--output, --preview, --record, --json and --dry-run."
         )
     from normeq.denoising import files
-    from normeq.denoising.bands import WalkOptions
     from normeq.denoising.one_file import FileOptions
     from normeq.denoising.paths import expand, output_paths
     from normeq.denoising.preparation import Choice
     from normeq.denoising.progress import progress_bar
     from normeq.denoising.stated_noise import noise_options
+    from normeq.denoising.walk_options import WalkOptions
     from normeq.images import MAX_PIXELS
 
     choice = Choice(model, device, compile_, value_range)

@@ -12,11 +12,11 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from normeq.denoising.bands import NanPolicy, WalkOptions
 from normeq.denoising.mosaics import start_walk
 from normeq.denoising.noise_options import NoiseName, NoiseOptions
 from normeq.denoising.preparation import Choice
 from normeq.denoising.progress import Progress, progress_report
+from normeq.denoising.walk_options import NanPolicy, WalkOptions
 from normeq.errors import InputError, UsageError
 from normeq.images.array import ArraySource, ColorArraySource
 from normeq.images.axes import default_axes

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from normeq.denoising.bands import NanPolicy, WalkOptions
 from normeq.denoising.noise_options import NoiseName, NoiseOptions, Sigma
 from normeq.denoising.one_file import Existing, FileOptions, Outcome, denoise_file
 from normeq.denoising.paths import expand, output_paths
 from normeq.denoising.preparation import Choice
 from normeq.denoising.progress import Progress, Shares, progress_report
+from normeq.denoising.walk_options import NanPolicy, WalkOptions
 from normeq.errors import Cancelled, NormeqError, reason
 from normeq.images import MAX_PIXELS
 from normeq.images.bayer import Bayer

@@ -60,6 +60,6 @@ def part_reader(source: ImageSource, part: list[Place]) -> tuple[Reader, tuple[i
 
     def read(index: int, rows: slice, columns: slice) -> NDArray[np.float64]:
         frame, sample = part[index]
-        return source.physical(source.read(frame, rows.start, rows.stop)[:, columns, sample])
+        return source.physical(source.read_region(frame, rows, columns)[..., sample])
 
     return read, (len(part), source.height, source.width)

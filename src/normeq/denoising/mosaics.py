@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator
 
-from normeq.denoising.bands import Walk, WalkOptions
+from normeq.denoising.bands import Walk
 from normeq.denoising.image_parts import part_reader, planes_of
 from normeq.denoising.noise_options import NoiseOptions
 from normeq.denoising.preparation import Choice
+from normeq.denoising.walk_options import WalkOptions
 from normeq.errors import InputError
 from normeq.images.bayer import PHASES, BayerSource, interleaved
 from normeq.images.source import Band, ImageSource

@@ -14,12 +14,13 @@ from typing import Any, Literal
 from normeq import __version__
 from normeq._support.atomic import replace_folder, replacing, sync_tree
 from normeq._support.locking import locked
-from normeq.denoising.bands import Walk, WalkOptions
+from normeq.denoising.bands import Walk
 from normeq.denoising.journal import Journal
 from normeq.denoising.mosaics import start_walk
 from normeq.denoising.noise_options import NoiseOptions
 from normeq.denoising.preparation import Choice
 from normeq.denoising.progress import Shares
+from normeq.denoising.walk_options import WalkOptions
 from normeq.errors import BusyError, FileError, writing
 from normeq.images import MAX_PIXELS, Band, ImageFile, open_image
 from normeq.images.provenance import Provenance, digest

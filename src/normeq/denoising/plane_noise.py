@@ -61,17 +61,17 @@ class LevelMap:
 
         They are at least a small share of the plane's mean, as networks take them.
         """
-        levels = self._levels(frame, rows)[:, columns]
+        levels = self._levels(frame, rows, columns)
         return np.maximum(levels, SIGMA_FLOOR * self._mean(frame))
 
     def is_zero(self, frame: int, rows: slice, columns: slice) -> NDArray[np.bool_]:
         """Return which pixels are stated to have no noise at all."""
-        zero: NDArray[np.bool_] = self._levels(frame, rows)[:, columns] == 0
+        zero: NDArray[np.bool_] = self._levels(frame, rows, columns) == 0
         return zero
 
-    def _levels(self, frame: int, rows: slice) -> Floats:
+    def _levels(self, frame: int, rows: slice, columns: slice) -> Floats:
         frame = frame if self.image.frames > 1 else 0
-        stored = self.image.read(frame, rows.start, rows.stop)[..., 0]
+        stored = self.image.read_region(frame, rows, columns)[..., 0]
         levels = self.image.physical(stored) * self.factor
         if not np.isfinite(levels).all() or (levels < 0).any():
             raise UsageError("the map of sigma holds values that are not numbers from 0 up.")
@@ -81,4 +81,6 @@ class LevelMap:
     def _mean(self, frame: int) -> float:
         height, width = self.image.height, self.image.width
         bands = (slice(start, min(start + _ROWS, height)) for start in range(0, height, _ROWS))
-        return float(sum(self._levels(frame, band).sum() for band in bands) / (height * width))
+        everywhere = slice(0, width)
+        sums = (self._levels(frame, band, everywhere).sum() for band in bands)
+        return float(sum(sums) / (height * width))

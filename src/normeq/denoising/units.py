@@ -6,8 +6,9 @@ All of it commutes with a change of the image's own units, ``λ·y + μ``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,39 +57,72 @@ class Statistics:
     missing: int
 
 
-def statistics(parts: Iterable[tuple[Floats, Mask]]) -> Statistics:
-    """Compute the statistics of a plane that comes in parts, each with its mask of missing pixels.
+@dataclass(frozen=True)
+class Moments:
+    """Sums over some pixels of a plane; those of several parts are merged into those of all.
 
-    Parts are merged by the update of Chan, Golub and LeVeque, on values relative to the first
-    one: a large offset costs no accuracy, and a constant plane has a spread of exactly 0.
+    Everything is relative to one of the values: a large offset costs no accuracy, and a constant
+    plane has a spread of exactly 0.
+
+    Attributes
+    ----------
+    count, missing
+        How many pixels have a value, and how many have none.
+    origin
+        One of the values.
+    mean
+        Relative to the origin.
+    squares
+        Sum of the squared distances from the mean.
+    """
+
+    count: int = 0
+    missing: int = 0
+    origin: float = 0.0
+    mean: float = 0.0
+    squares: float = 0.0
+
+    @classmethod
+    def of(cls, values: Floats, mask: Mask) -> Self:
+        """Return the moments of some values, without those that are masked as missing."""
+        valid = values[~mask] if mask.any() else values.ravel()
+        missing = values.size - valid.size
+        if valid.size == 0:
+            return cls(missing=missing)
+        origin = float(valid[0])
+        with np.errstate(over="ignore", invalid="ignore"):  # infinite: all of it is too large
+            relative = valid - origin
+            mean = float(relative.mean())
+            squares = float(np.square(relative - mean).sum())
+        return cls(valid.size, missing, origin, mean, squares)
+
+    def merged(self, other: Moments) -> Moments:
+        """Return the moments of two parts together, after Chan, Golub and LeVeque."""
+        missing, count = self.missing + other.missing, self.count + other.count
+        if not self.count or not other.count:
+            return replace(self if self.count else other, missing=missing)
+        delta = (other.origin - self.origin) + (other.mean - self.mean)
+        mean = self.mean + delta * other.count / count
+        squares = self.squares + other.squares + delta * delta * self.count * other.count / count
+        return Moments(count, missing, self.origin, mean, squares)
+
+    @property
+    def statistics(self) -> Statistics:
+        """The statistics that follow from the sums."""
+        spread = float(np.sqrt(self.squares / self.count)) if self.count else 0.0
+        return Statistics(self.count, self.origin + self.mean, spread, self.missing)
+
+
+def merged_moments(parts: Iterable[Moments]) -> Moments:
+    """Return the moments of all parts of a plane.
 
     Examples
     --------
     >>> halves = np.array([[1e9, 1e9 + 2], [1e9 + 4, np.nan]])
-    >>> statistics((half, np.isnan(half)) for half in halves)
+    >>> merged_moments(Moments.of(half, np.isnan(half)) for half in halves).statistics
     Statistics(count=3, mean=1000000002.0, spread=1.632..., missing=1)
     """
-    count, missing = 0, 0
-    mean = squares = 0.0
-    origin: float | None = None
-    for values, mask in parts:
-        valid = values[~mask] if mask.any() else values.ravel()
-        missing += values.size - valid.size
-        if valid.size == 0:
-            continue
-        origin = float(valid[0]) if origin is None else origin
-        relative = valid - origin
-        part_mean = float(relative.mean())
-        total = count + valid.size
-        delta = part_mean - mean
-        with np.errstate(over="ignore"):  # an infinite spread says that all is too large
-            squares += float(np.square(relative - part_mean).sum())
-        squares += delta * delta * count * valid.size / total
-        mean += delta * valid.size / total
-        count = total
-    if origin is None:
-        return Statistics(0, 0.0, 0.0, missing)
-    return Statistics(count, origin + mean, float(np.sqrt(squares / count)), missing)
+    return reduce(Moments.merged, parts, Moments())
 
 
 def choose_units(

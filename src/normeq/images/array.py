@@ -17,9 +17,9 @@ class ArraySource(IndexedSource):
         super().__init__(array.shape, checked_dtype(array.dtype, "the image"), axes)
         self._array = array
 
-    def read(self, frame: int, start: int, stop: int) -> Pixels:
-        """Return rows of a frame."""
-        selected = self._array[self.index(frame, slice(start, stop))]
+    def read_region(self, frame: int, rows: slice, columns: slice) -> Pixels:
+        """Return some rows and columns of a frame."""
+        selected = self._array[self.index(frame, rows, columns)]
         return self.to_plane(np.asarray(selected, dtype=self.dtype))
 
     def place(self, output: NDArray[Any], band: Band) -> None:

@@ -47,9 +47,14 @@ class BayerSource(ImageSource):
 
     def read(self, frame: int, start: int, stop: int) -> Pixels:
         """Return rows of one plane."""
+        return self.read_region(frame, slice(start, stop), slice(0, self.width))
+
+    def read_region(self, frame: int, rows: slice, columns: slice) -> Pixels:
+        """Return some rows and columns of one plane."""
         mosaic, phase = divmod(frame, len(PHASES))
         row, column = PHASES[phase]
-        return self._mosaic.read(mosaic, 2 * start, 2 * stop)[row::2, column::2]
+        down, right = (slice(2 * side.start, 2 * side.stop) for side in (rows, columns))
+        return self._mosaic.read_region(mosaic, down, right)[row::2, column::2]
 
 
 def interleaved(bands: Iterable[Band], source: BayerSource) -> Iterator[Band]:

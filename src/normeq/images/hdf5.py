@@ -40,12 +40,12 @@ class Hdf5Source(IndexedSource, ImageFile):
             super().__init__(path, shape, checked_dtype(dataset.dtype, str(path)), found)
         self._opened: Any = None
 
-    def read(self, frame: int, start: int, stop: int) -> Pixels:
-        """Return rows of a frame."""
+    def read_region(self, frame: int, rows: slice, columns: slice) -> Pixels:
+        """Return some rows and columns of a frame."""
         with reading(self.path, self.format):
             if self._opened is None:
                 self._opened = h5py.File(self.path, "r", locking=False)
-            selected = self._opened[self._name][self.index(frame, slice(start, stop))]
+            selected = self._opened[self._name][self.index(frame, rows, columns)]
             return self.to_plane(np.asarray(selected, dtype=self.dtype))
 
     def write(self, target: Path, bands: Iterable[Band]) -> None:

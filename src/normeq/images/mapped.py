@@ -56,10 +56,10 @@ class MappedFile(IndexedSource, ImageFile):
         # Mapped anew for each band: a mapping that stays counts every page it has touched.
         return np.memmap(path, self._stored, mode, self._place, self.shape, self._order)
 
-    def read(self, frame: int, start: int, stop: int) -> Pixels:
-        """Return rows of a frame, as stored."""
+    def read_region(self, frame: int, rows: slice, columns: slice) -> Pixels:
+        """Return some rows and columns of a frame, as stored."""
         with reading(self.path, self.format):
-            stored = self._map(self._file, "r")[self.index(frame, slice(start, stop))]
+            stored = self._map(self._file, "r")[self.index(frame, rows, columns)]
             return self.to_plane(np.array(stored, dtype=self.dtype))
 
     def write(self, target: Path, bands: Iterable[Band]) -> None:

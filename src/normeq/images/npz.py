@@ -31,8 +31,8 @@ class NpzSource(IndexedSource, ImageFile):
                 raise ValueError("the file is truncated: an array is cut off")
         self._array: Pixels | None = None
 
-    def read(self, frame: int, start: int, stop: int) -> Pixels:
-        """Return rows of a frame; the array is read whole on the first call."""
+    def read_region(self, frame: int, rows: slice, columns: slice) -> Pixels:
+        """Return some rows and columns of a frame; the array is read whole on the first call."""
         if self._array is None:
             with (
                 reading(self.path, self.format),
@@ -40,7 +40,7 @@ class NpzSource(IndexedSource, ImageFile):
                 archive.open(self._member) as file,
             ):
                 self._array = np.lib.format.read_array(file, allow_pickle=False)
-        selected = self._array[self.index(frame, slice(start, stop))]
+        selected = self._array[self.index(frame, rows, columns)]
         return self.to_plane(np.array(selected, dtype=self.dtype))
 
     def write(self, target: Path, bands: Iterable[Band]) -> None:

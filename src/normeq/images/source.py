@@ -126,6 +126,10 @@ class ImageSource(ABC):
     def read(self, frame: int, start: int, stop: int) -> Pixels:
         """Return rows ``[start, stop)`` of a frame, of shape ``(stop - start, width, samples)``."""
 
+    def read_region(self, frame: int, rows: slice, columns: slice) -> Pixels:
+        """Return some rows and columns of a frame; no others are read where they can be left."""
+        return self.read(frame, rows.start, rows.stop)[:, columns]
+
 
 class ImageFile(ImageSource):
     """An opened file, of which only the header has been read.
@@ -215,10 +219,20 @@ class IndexedSource(ImageSource):
 
     interleaves = False
 
-    def index(self, frame: int, rows: slice) -> tuple[int | slice, ...]:
-        """Return what selects `rows` of a frame in the stored array."""
+    @abstractmethod
+    def read_region(self, frame: int, rows: slice, columns: slice) -> Pixels:
+        """Return some rows and columns of a frame, which alone are read."""
+
+    def read(self, frame: int, start: int, stop: int) -> Pixels:
+        """Return rows of a frame."""
+        return self.read_region(frame, slice(start, stop), slice(0, self.width))
+
+    def index(
+        self, frame: int, rows: slice, columns: slice = slice(None)
+    ) -> tuple[int | slice, ...]:
+        """Return what selects rows and columns of a frame in the stored array."""
         position = iter(np.unravel_index(frame, self.leading) if self.leading else ())
-        place = {"Y": rows, "X": slice(None)}
+        place = {"Y": rows, "X": columns}
         return tuple(place[axis] if axis in place else int(next(position)) for axis in self.axes)
 
     def to_plane(self, selected: Pixels) -> Pixels:

@@ -97,10 +97,10 @@ class ZarrSource(IndexedSource, ImageFile):
             return self.height
         return min(self.height, max(1, _BAND_PIXELS // (self.width * rows)) * rows)
 
-    def read(self, frame: int, start: int, stop: int) -> Pixels:
-        """Return rows of a frame."""
+    def read_region(self, frame: int, rows: slice, columns: slice) -> Pixels:
+        """Return some rows and columns of a frame; only the chunks they touch are read."""
         with reading(self.path, self.format):
-            selected = self._array[self.index(frame, slice(start, stop))]
+            selected = self._array[self.index(frame, rows, columns)]
             return self.to_plane(np.asarray(selected, dtype=self.dtype))
 
     def write(self, target: Path, bands: Iterable[Band]) -> None:

@@ -1,0 +1,279 @@
+"""One image on its way through a denoiser, rectangle by rectangle.
+
+What is done to a rectangle needs nothing but its pixels and their surroundings, once the statistics
+of its plane are known: bands of a file, blocks of a lazy array and chunks on a cluster are all
+denoised here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from normeq.denoising.assumed_noise import AssumedNoise
+from normeq.denoising.denoiser import Denoiser
+from normeq.denoising.missing import FILL_DEPTH, keep_apart, missing_pixels
+from normeq.denoising.plane import Plane
+from normeq.denoising.plane_noise import PlaneNoise
+from normeq.denoising.tiles import Plan, Tile, plan_tiles, reach, widened
+from normeq.denoising.units import (
+    Floats,
+    Mask,
+    Moments,
+    Statistics,
+    choose_units,
+    merged_moments,
+    to_dtype,
+)
+from normeq.denoising.walk_options import WalkOptions
+from normeq.errors import Cancelled, InputError, ResultError, UsageError
+from normeq.images.source import ImageSource, Pixels
+
+#: Reads some rows and columns of a frame.
+RegionReader = Callable[[int, slice, slice], Pixels]
+
+# Statistics are taken of this many pixels at a time, which need several copies of themselves.
+_PIXELS_IN_DOUBLE = 2**18
+
+
+class ImageJob:
+    """An image, what denoises it, what is assumed of its noise, and how it is cut.
+
+    Parameters
+    ----------
+    denoiser, source, noise
+        What denoises, the image, and what is assumed of its noise.
+    options
+        See `WalkOptions`.
+    plan
+        How the image is cut into tiles; chosen from the memory there is if None.
+    """
+
+    def __init__(
+        self,
+        denoiser: Denoiser,
+        source: ImageSource,
+        noise: AssumedNoise,
+        options: WalkOptions | None = None,
+        plan: Plan | None = None,
+    ) -> None:
+        options = WalkOptions() if options is None else options
+        if source.pixels == 0:
+            raise InputError(f"the image is empty: its shape is {source.shape}.")
+        self.denoiser = denoiser
+        self.source = source
+        self.noise = noise
+        self.options = options
+        self.dtype = source.dtype if options.dtype is None else options.dtype
+        self.clipped = 0
+        self.groups = _sample_groups(denoiser, source)
+        self.plan = plan_tiles(denoiser, source, options.tile) if plan is None else plan
+
+    def stop_if_cancelled(self) -> None:
+        """Raise `Cancelled` if another thread has asked for it."""
+        if self.options.cancel is not None and self.options.cancel.is_set():
+            raise Cancelled("the run was cancelled.")
+
+    # Statistics ------------------------------------------------------------------------------
+
+    def moments(self, frame: int, pixels: Pixels) -> list[Moments]:
+        """Return the moments of each sample of some pixels ``(rows, columns, samples)``."""
+        return [
+            self._moments(pixels[..., sample], self.noise.of(frame, samples[0]))
+            for samples in self.groups
+            for sample in samples
+        ]
+
+    def _moments(self, stored: Pixels, noise: PlaneNoise) -> Moments:
+        """Return the moments of what the denoiser will see of some pixels, but for its units."""
+        step = max(1, _PIXELS_IN_DOUBLE // max(1, stored.shape[1]))
+        return merged_moments(
+            self._part_moments(stored[start : start + step], noise)
+            for start in range(0, len(stored), step)
+        )
+
+    def _part_moments(self, stored: Pixels, noise: PlaneNoise) -> Moments:
+        missing = missing_pixels(stored, self.source.blank)
+        values = stored.astype(np.float64)
+        if noise.transform is not None:
+            values = noise.transform.forward(np.where(missing, 0.0, values))
+        return Moments.of(values, missing)
+
+    def planes(self, frame: int, moments: Iterable[Moments]) -> list[Plane]:
+        """Choose the units of a frame's planes, given the moments of each sample of it."""
+        found = iter([each.statistics for each in moments])
+        return [self._plane(frame, group, [next(found) for _ in group]) for group in self.groups]
+
+    def _plane(self, frame: int, samples: list[int], found: Sequence[Statistics]) -> Plane:
+        for channel in found:
+            self._check(frame, channel)
+        noise = self.noise.of(frame, samples[0])
+        units = choose_units(
+            self.denoiser,
+            found,
+            noise.level,
+            self.source,
+            self.options.value_range,
+            stabilised=noise.transform is not None,
+        )
+        means = (np.array([channel.mean for channel in found]) - units.center) / units.scale
+        return Plane(frame, samples, units, means, noise)
+
+    def _check(self, frame: int, plane: Statistics) -> None:
+        missing = plane.missing
+        if missing and self.options.nan == "raise":
+            raise InputError(
+                f"{missing} of the {missing + plane.count} pixels of plane {frame} "
+                "are NaN, infinite or marked as missing: fill them, or keep them as they are "
+                "with nan='keep' (--nan keep)."
+            )
+        if missing and self.source.dtype.kind == "f" and self.dtype.kind != "f":
+            raise UsageError(
+                f"{missing} pixels of plane {frame} are NaN or infinite, which {self.dtype} "
+                "cannot hold: choose a floating-point output_dtype."
+            )
+        if not np.isfinite(plane.spread):
+            raise InputError(f"plane {frame} holds values too large for double precision.")
+
+    # Denoising -------------------------------------------------------------------------------
+
+    @property
+    def margin(self) -> int:
+        """How far around a rectangle its result depends on pixels, at most."""
+        return (self.denoiser.halo or 0) + self.denoiser.stride - 1 + self._fill_depth
+
+    @property
+    def _fill_depth(self) -> int:
+        return FILL_DEPTH if self.options.nan == "keep" else 0
+
+    def denoised(
+        self,
+        planes: Mapping[int, list[Plane]],
+        rows: slice,
+        columns: slice,
+        read: RegionReader | None = None,
+    ) -> dict[int, Pixels]:
+        """Denoise one rectangle of several frames; return ``(rows, columns, samples)`` of each.
+
+        Parameters
+        ----------
+        planes
+            Those of each frame, as `planes` makes them.
+        rows, columns
+            The rectangle.
+        read
+            Reads parts of the image, in place of its own way.
+        """
+        read = self.source.read_region if read is None else read
+        shape = (rows.stop - rows.start, columns.stop - columns.start, self.source.samples)
+        results = {frame: np.empty(shape, self.dtype) for frame in planes}
+        if self.source.alpha:
+            for frame, result in results.items():
+                result[..., -1] = read(frame, rows, columns)[..., -1]
+        jobs = (job for frame in planes for job in self._jobs(planes[frame], rows, columns, read))
+        for alike in _batches(jobs, self.plan.batch):
+            for job, pixels in zip(alike, self._results(alike), strict=True):
+                down, right = job.tile.kept
+                inside = (
+                    slice(down.start - rows.start, down.stop - rows.start),
+                    slice(right.start - columns.start, right.stop - columns.start),
+                )
+                target = results[job.plane.frame]
+                for sample, channel in zip(job.plane.samples, pixels, strict=True):
+                    target[(*inside, sample)] = channel
+        return results
+
+    def _jobs(
+        self, planes: Sequence[Plane], rows: slice, columns: slice, read: RegionReader
+    ) -> Iterator[_TileJob]:
+        """Cut a rectangle of a frame into tiles, in the denoiser's units, their holes filled."""
+        for tile in self._tiles(rows, columns):
+            depth = self._fill_depth
+            down = widened(tile.rows, depth, self.source.height)
+            across = widened(tile.columns, depth, self.source.width)
+            kept = (slice(None), *Tile(down, across).within(tile.rows, tile.columns))
+            pixels = read(planes[0].frame, down.read, across.read)
+            for plane in planes:
+                stored = np.moveaxis(pixels[..., plane.samples], -1, 0)
+                missing = missing_pixels(stored, self.source.blank)
+                values = plane.seen(stored, missing)
+                sigma = plane.sigma(tile.rows.read, tile.columns.read)
+                yield _TileJob(plane, tile, values[kept], stored[kept], missing[kept], sigma)
+
+    def _tiles(self, rows: slice, columns: slice) -> Iterator[Tile]:
+        halo, stride = self.denoiser.halo or 0, self.denoiser.stride
+        tall, wide = self.plan.tile
+        for top in range(rows.start, rows.stop, tall):
+            down = reach(top, min(top + tall, rows.stop), self.source.height, halo, stride)
+            for left in range(columns.start, columns.stop, wide):
+                right = min(left + wide, columns.stop)
+                yield Tile(down, reach(left, right, self.source.width, halo, stride))
+
+    def _results(self, jobs: Sequence[_TileJob]) -> Iterator[Pixels]:
+        """Denoise tiles of one shape together; yield each in the units and dtype of the image."""
+        self.stop_if_cancelled()
+        sigma = lengths = None
+        if jobs[0].sigma is not None:
+            sigma = np.stack([job.sigma for job in jobs if job.sigma is not None])
+            if jobs[0].plane.noise.lengths is not None:
+                lengths = np.array([job.plane.noise.lengths for job in jobs], np.float64)
+        outputs = self.denoiser.run(np.stack([job.values for job in jobs]), sigma, lengths)
+        for job, output in zip(jobs, outputs, strict=True):
+            yield self._finished(job, output)
+
+    def _finished(self, job: _TileJob, output: NDArray[Any]) -> Pixels:
+        """Return the result of a tile in the units and dtype of the image."""
+        crop = (slice(None), *job.tile.crop)
+        values, missing = job.plane.restored(output[crop].astype(np.float64)), job.missing[crop]
+        if not np.isfinite(values[~missing]).all():
+            raise ResultError(
+                f"{self.denoiser.name} gives values that are NaN or infinite in plane "
+                f"{job.plane.frame}: nothing was written; check its weights and sigma."
+            )
+        pixels, clipped = to_dtype(np.where(missing, 0.0, values), self.dtype)
+        if self.source.blank is not None:
+            keep_apart(pixels, self.source.blank)
+        untouched = missing | job.plane.is_free_of_noise(*job.tile.kept)
+        pixels[untouched] = job.stored[crop][untouched]
+        self.clipped += clipped
+        return pixels
+
+
+def _sample_groups(denoiser: Denoiser, source: ImageSource) -> list[list[int]]:
+    """Return the samples that the denoiser sees together; an opacity is not among them."""
+    samples = list(range(source.samples - source.alpha))
+    if denoiser.channels == 1:
+        return [[sample] for sample in samples]
+    if len(samples) != denoiser.channels:
+        raise UsageError(
+            f"{denoiser.name} takes images of {denoiser.channels} channels, and this one has "
+            f"{len(samples)}: use a model for gray images, which denoises channel by channel."
+        )
+    return [samples]
+
+
+class _TileJob(NamedTuple):
+    """A tile of a plane: what the denoiser gets, and what it must not touch."""
+
+    plane: Plane
+    tile: Tile
+    values: Floats
+    stored: Pixels
+    missing: Mask
+    #: Noise level, or a map of it ``(1, H, W)``, in the denoiser's units; None if it is not told.
+    sigma: Floats | None
+
+
+def _batches(jobs: Iterable[_TileJob], size: int) -> Iterator[list[_TileJob]]:
+    """Group consecutive jobs whose tiles have one shape, at most `size` of them."""
+    group: list[_TileJob] = []
+    for job in jobs:
+        if group and (len(group) == size or job.values.shape != group[0].values.shape):
+            yield group
+            group = []
+        group.append(job)
+    if group:
+        yield group
