@@ -217,3 +217,22 @@ def test_a_photometric_without_a_name_is_a_sentence(tmp_path: Path) -> None:
         file.pages.first.tags[262].overwrite(99)
     with pytest.raises(InputError, match="stores its pixels as 99"):
         open_image(path)
+
+@pytest.mark.parametrize("options", [{}, {"compression": "zlib"}, {"imagej": True}])
+def test_many_small_pages_are_not_parsed_one_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
+) -> None:
+    stack = sample((300, 4, 4), "uint16")
+    tifffile.imwrite(tmp_path / "in.tif", stack, photometric="minisblack", **options)
+    parsed = []
+    original = tifffile.TiffPage.__init__
+
+    def counting(page: Any, *arguments: Any, **more: Any) -> None:
+        parsed.append(page)
+        original(page, *arguments, **more)
+
+    monkeypatch.setattr(tifffile.TiffPage, "__init__", counting)
+    with open_image(tmp_path / "in.tif") as source:
+        assert source.shape == (300, 4, 4)
+        np.testing.assert_array_equal(source.read(299, 0, 4)[..., 0], stack[299])
+    assert len(parsed) < 10

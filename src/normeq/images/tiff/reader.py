@@ -124,24 +124,29 @@ class TiffSource(ImageFile):
     def _check_whole(self) -> None:
         """Refuse a truncated file before any work is done."""
         with reading(self.path, self.format):
-            ends = [
-                (offset + count, page.parent.filehandle.size)
-                for page in self.series.pages
-                if page is not None  # which is said below
-                for offset, count in zip(page.dataoffsets, page.databytecounts, strict=True)
-            ]
-            if self.series.dataoffset is not None:
-                size = self.pixels * self.dtype.itemsize
-                ends.append((self.series.dataoffset + size, self.tif.filehandle.size))
-            missing = max((end - size for end, size in ends), default=0)
+            absent, missing = self._absent_and_missing()
             if missing > 0:
                 raise ValueError(f"the file is truncated: {missing} bytes are missing")
-            absent = sum(page is None for page in self.series.pages)
             promised = int((self.tif.imagej_metadata or {}).get("images", 1))
             if absent or promised > self.frames:
                 absent = absent or promised - self.frames
                 raise ValueError(f"{absent} of the planes that it describes are missing")
             self._check_codec()
+
+    def _absent_and_missing(self) -> tuple[int, int]:
+        """Return how many planes have no page, and how many bytes of pixels are not there."""
+        if self.series.dataoffset is not None:  # one after the other: no page need be looked at
+            end = self.series.dataoffset + self.pixels * self.dtype.itemsize
+            return 0, end - self.tif.filehandle.size
+        absent = missing = 0
+        for page in self.series.pages:
+            if page is None:
+                absent += 1
+                continue
+            size = page.parent.filehandle.size
+            for offset, count in zip(page.dataoffsets, page.databytecounts, strict=True):
+                missing = max(missing, offset + count - size)
+        return absent, missing
 
     def _check_codec(self) -> None:
         try:
