@@ -1,11 +1,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
+import pytest
 import tifffile
 import zarr
+from helpers.file_samples import write_sample
 from helpers.image_samples import sample
+from PIL import Image
 from typer.testing import CliRunner
 
 from normeq import images
@@ -61,6 +66,78 @@ def test_pixel_size_and_channels_of_an_ome_zarr(tmp_path: Path) -> None:
     group.attrs.update({"multiscales": [image], "omero": {"channels": [{"label": "GFP"}]}})
     assert told(path)["pixel size"] == "T 30 s, Y 0.065 µm"
     assert told(path)["channels"] == "GFP"
+
+
+def _mrc(path: Path) -> None:
+    mrcfile = pytest.importorskip("mrcfile")
+    with mrcfile.new(path, sample((3, 16, 16), "int16")) as file:
+        file.set_volume()
+        file.voxel_size = (1.5, 1.5, 20.0)
+
+
+def _nifti(path: Path) -> None:
+    nibabel = pytest.importorskip("nibabel")
+    image = nibabel.Nifti1Image(sample((16, 16, 3, 2), "int16"), None)
+    image.header.set_zooms((0.5, 0.5, 2.0, 1500.0))
+    image.header.set_xyzt_units("mm", "msec")
+    nibabel.save(image, path)
+
+
+def _dicom(path: Path) -> None:
+    pydicom = pytest.importorskip("pydicom")
+    write_sample(path)
+    data = pydicom.dcmread(path)
+    data.PixelSpacing, data.SpacingBetweenSlices = [0.7, 0.6], 3
+    data.save_as(path)
+
+
+def _fits(path: Path) -> None:
+    fits = pytest.importorskip("astropy.io.fits")
+    header = {"CTYPE1": "RA---TAN", "CTYPE2": "DEC--TAN", "CD1_1": -1e-4, "CD2_2": 1e-4}
+    fits.PrimaryHDU(sample((16, 16), "int16"), fits.Header(header)).writeto(path)
+
+
+def _hdf5(path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(path, "w") as file:
+        data = file.create_dataset("raw", data=sample((3, 16, 16), "uint16"))
+        data.attrs["element_size_um"] = [2.0, 0.3, 0.4]
+
+
+def _png(path: Path) -> None:
+    Image.fromarray(sample((16, 16), "uint8")).save(path, dpi=(254, 254))
+
+
+@pytest.mark.parametrize(
+    ("name", "write", "size"),
+    [
+        ("in.mrc", _mrc, "X 0.00015 µm, Y 0.00015 µm, Z 0.002 µm"),
+        ("in.nii", _nifti, "X 500 µm, Y 500 µm, Z 2000 µm, T 1.5 s"),
+        ("in.dcm", _dicom, "X 600 µm, Y 700 µm, Z 3000 µm"),
+        ("in.fits", _fits, "X 0.36 arcsec, Y 0.36 arcsec"),
+        ("in.h5", _hdf5, "X 0.4 µm, Y 0.3 µm, Z 2 µm"),
+        ("in.png", _png, "X 100 µm, Y 100 µm"),
+        ("in.bmp", _png, "X 100 µm, Y 100 µm"),
+    ],
+)
+def test_pixel_size_of_other_formats(
+    tmp_path: Path, name: str, write: Callable[[Path], None], size: str
+) -> None:
+    write(tmp_path / name)
+    assert told(tmp_path / name)["pixel size"] == size
+
+
+def test_every_image_of_a_file_is_described(tmp_path: Path) -> None:
+    fits = pytest.importorskip("astropy.io.fits")
+    images = [fits.ImageHDU(sample((16, 16 + n), "int16"), name=f"CHIP{n}") for n in (1, 2)]
+    fits.HDUList([fits.PrimaryHDU(), *images]).writeto(tmp_path / "in.fits")
+    about = told(tmp_path / "in.fits")
+    assert (about["shape of CHIP1"], about["shape of CHIP2"]) == ("16 x 17", "16 x 18")
+
+
+def test_one_image_of_a_file_is_named(tmp_path: Path) -> None:
+    np.savez(tmp_path / "in.npz", a=sample((16, 16), "uint8"), b=sample((8, 8), "uint8"))
+    assert told(Path(f"{tmp_path}/in.npz:b"))["shape"] == "8 x 8"
 
 
 def test_a_card_is_text_for_people() -> None:

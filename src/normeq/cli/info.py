@@ -18,10 +18,10 @@ def info(
     what: Annotated[str, typer.Argument(metavar="MODEL|IMAGE", help="Model name or file.")],
 ) -> None:
     """Show the card of a model, or the header of an image."""
-    from normeq.images import format_of
+    from normeq.images import format_of, split_part
 
     path = Path(what)
-    if path.exists() and format_of(path):
+    if split_part(path)[0].exists() and format_of(path):
         _print_rows(_of_image(path))
         return
     rows, card = _of_model(what)
@@ -37,20 +37,30 @@ def _print_rows(rows: dict[str, Any]) -> None:
 
 
 def _of_image(path: Path) -> dict[str, Any]:
-    from normeq.denoising.image_parts import estimate_part, parts_of
-    from normeq.denoising.one_file import header
     from normeq.images import open_image
 
     with open_image(path) as source:
-        rows = header(source) | {"planes": source.planes, "pixels": source.pixels}
-        rows["shape"] = " x ".join(str(length) for length in source.shape)
-        if (source.gain, source.offset) != (1.0, 0.0):
-            rows["units"] = f"{source.gain:g} * stored + {source.offset:g}"
-        for name, part in parts_of(source, each_plane=False).items():
-            model = estimate_part(source, part, None)
-            if model is not None:
-                rows[f"noise, {name}" if name else "noise"] = model.describe()
-        return rows | _calibration(source)
+        rows: dict[str, Any] = {}
+        for image in source.parts:
+            mark = f" of {image.title}" if len(source.parts) > 1 else ""
+            rows |= {f"{name}{mark}": value for name, value in _rows(image).items()}
+        return rows
+
+
+def _rows(source: ImageFile) -> dict[str, Any]:
+    """Say what one image of a file is."""
+    from normeq.denoising.image_parts import estimate_part, parts_of
+    from normeq.denoising.one_file import header
+
+    rows = header(source) | {"planes": source.planes, "pixels": source.pixels}
+    rows["shape"] = " x ".join(str(length) for length in source.shape)
+    if (source.gain, source.offset) != (1.0, 0.0):
+        rows["units"] = f"{source.gain:g} * stored + {source.offset:g}"
+    for name, part in parts_of(source, each_plane=False).items():
+        model = estimate_part(source, part, None)
+        if model is not None:
+            rows[f"noise, {name}" if name else "noise"] = model.describe()
+    return rows | _calibration(source)
 
 
 def _calibration(source: ImageFile) -> dict[str, str]:
@@ -59,6 +69,7 @@ def _calibration(source: ImageFile) -> dict[str, str]:
     sizes = [
         f"{axis} {size:.6g} {'s' if axis == 'T' else 'µm'}" for axis, size in about.sizes.items()
     ]
+    sizes += [f"{axis} {size:.6g} arcsec" for axis, size in about.angles.items()]
     rows = {"pixel size": ", ".join(sizes), "channels": ", ".join(about.channels)}
     return {name: text for name, text in rows.items() if text}
 

@@ -7,7 +7,7 @@ physical values ``RescaleSlope * stored + RescaleIntercept``.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,8 @@ from pydicom.uid import (
 from normeq import __version__
 from normeq.errors import InputError, reading
 from normeq.images.axes import same_axes
-from normeq.images.source import Band, ImageFile, Pixels, checked_dtype
+from normeq.images.physical_units import calibrated
+from normeq.images.source import Band, Calibration, ImageFile, Pixels, checked_dtype
 
 log = logging.getLogger(__name__)
 
@@ -70,6 +71,12 @@ class DicomSource(ImageFile):
             )
         self._data = data
         self._frame: tuple[int, Pixels] | None = None
+
+    @property
+    def calibration(self) -> Calibration:
+        """Size of a pixel, distance of slices, and time between frames."""
+        with reading(self.path, self.format):
+            return _calibration(self._data)
 
     @staticmethod
     def _check_meaning(path: Path, data: Any) -> None:
@@ -155,6 +162,26 @@ def _units(path: Path, data: Any) -> tuple[float, float]:
     if not (0 < gain < np.inf and np.isfinite(offset)):
         raise InputError(f"{path}: RescaleSlope is {gain:g}, but a unit must be positive.")
     return gain, offset
+
+
+def _calibration(data: Any) -> Calibration:
+    places = [data]
+    for group in data.get("SharedFunctionalGroupsSequence") or []:
+        places += list(group.get("PixelMeasuresSequence") or [])
+
+    def first(*names: str) -> Any:
+        found = (place.get(name) for name in names for place in places)
+        return next((value for value in found if value is not None), None)
+
+    sides = first("PixelSpacing", "ImagerPixelSpacing")
+    down, across = sides if isinstance(sides, Sequence) and len(sides) == 2 else (None, None)
+    between = first("SpacingBetweenSlices", "SliceThickness")
+    return Calibration(
+        calibrated("X", across, "mm")
+        | calibrated("Y", down, "mm")
+        | calibrated("Z", between, "mm")
+        | calibrated("T", first("FrameTime"), "ms")
+    )
 
 
 def _padding(data: Any) -> float | None:

@@ -16,10 +16,11 @@ import numpy as np
 from normeq.errors import InputError, UsageError, reading
 from normeq.images.axes import default_axes
 from normeq.images.fits_compressed import unpack
+from normeq.images.fits_coordinates import pixel_size
 from normeq.images.fits_header import Unit, Value, add_history, read_units, renew_checksums
 from normeq.images.gzipped import temporary_file, unpacked
 from normeq.images.mapped import MappedFile
-from normeq.images.source import ImageFile
+from normeq.images.source import Calibration, ImageFile
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +42,7 @@ class FitsImage(MappedFile):
         stored = _DTYPES.get(_number(values, "BITPIX", 0))
         if stored is None:
             raise ValueError(f"BITPIX is {values['BITPIX']!r}")
-        self.unit = unit
+        self.unit, self.title = unit, unit.name
         gain = float(_number(values, "BSCALE", 1.0))
         if not 0 < gain < np.inf:
             raise InputError(f"{path}: BSCALE is {gain:g}, but a unit must be positive.")
@@ -56,6 +57,11 @@ class FitsImage(MappedFile):
             offset=float(_number(values, "BZERO", 0.0)),
             blank=_number(values, "BLANK", None) if stored[1] != "f" else None,
         )
+
+    @property
+    def calibration(self) -> Calibration:
+        """Size of a pixel, on the sky or in the plane, from the coordinates of the header."""
+        return pixel_size(self.unit.values)
 
 
 class FitsSource(FitsImage):

@@ -15,7 +15,15 @@ import numpy as np
 from normeq._support import memory
 from normeq.errors import InputError, UsageError, reading
 from normeq.images.axes import default_axes
-from normeq.images.source import Band, ImageFile, IndexedSource, Pixels, checked_dtype
+from normeq.images.physical_units import calibrated
+from normeq.images.source import (
+    Band,
+    Calibration,
+    ImageFile,
+    IndexedSource,
+    Pixels,
+    checked_dtype,
+)
 
 
 class Hdf5Source(IndexedSource, ImageFile):
@@ -38,7 +46,13 @@ class Hdf5Source(IndexedSource, ImageFile):
             shape = tuple(int(length) for length in dataset.shape)
             found = axes or _named_axes(dataset) or default_axes(shape)
             super().__init__(path, shape, checked_dtype(dataset.dtype, str(path)), found)
+            self._sizes = _sizes(dataset)
         self._opened: Any = None
+
+    @property
+    def calibration(self) -> Calibration:
+        """Pixel sizes, as ImageJ and others note them."""
+        return Calibration(self._sizes)
 
     def read_region(self, frame: int, rows: slice, columns: slice) -> Pixels:
         """Return some rows and columns of a frame."""
@@ -113,6 +127,18 @@ def _only_image(path: Path, file: Any) -> str:
         f"{path}: holds {len(names)} datasets, {', '.join(names[:5])}; name one of them: "
         f"{path}:/{names[0]}."
     )
+
+
+def _sizes(dataset: Any) -> dict[str, float]:
+    """Return the pixel sizes of an attribute that has those of Z, Y and X."""
+    sizes: dict[str, float] = {}
+    try:
+        lengths = [float(length) for length in dataset.attrs["element_size_um"]]
+    except (KeyError, TypeError, ValueError, OSError):
+        return sizes
+    for axis, length in zip("XYZ", lengths[::-1], strict=False):
+        sizes |= calibrated(axis, length, "um")
+    return sizes
 
 
 def _named_axes(dataset: Any) -> str | None:

@@ -11,6 +11,8 @@ import numpy as np
 from normeq.errors import InputError, reading
 from normeq.images.gzipped import unpacked
 from normeq.images.mapped import MappedFile
+from normeq.images.physical_units import calibrated
+from normeq.images.source import Calibration
 
 # The fourth axis is time, what comes after it may be anything.
 _AXES = "XYZTQQQ"
@@ -49,3 +51,14 @@ class NiftiSource(MappedFile):
                 gain=gain,
                 offset=offset,
             )
+            self._zooms = [float(zoom) for zoom in header.get_zooms()]
+            self._units = header.get_xyzt_units()
+
+    @property
+    def calibration(self) -> Calibration:
+        """Size of a voxel, and time between volumes."""
+        length, time = ({"usec": "us", "msec": "ms"}.get(unit, unit) for unit in self._units)
+        sizes: dict[str, float] = {}
+        for axis, zoom in zip("XYZT", self._zooms, strict=False):
+            sizes |= calibrated(axis, zoom, time if axis == "T" else length)
+        return Calibration(sizes)

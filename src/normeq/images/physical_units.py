@@ -11,7 +11,7 @@ _MICROMETERS = (
     | {"mm": 1e3, "millimeter": 1e3, "cm": 1e4, "centimeter": 1e4, "m": 1e6, "meter": 1e6}
     | {"inch": 25400.0, "in": 25400.0}
 )
-_SECONDS = {"s": 1.0, "sec": 1.0, "second": 1.0, "ms": 1e-3, "millisecond": 1e-3} | {
+_SECONDS = {"s": 1.0, "sec": 1.0, "second": 1.0, "ms": 1e-3, "millisecond": 1e-3, "us": 1e-6} | {
     "min": 60.0,
     "minute": 60.0,
     "h": 3600.0,

@@ -16,8 +16,8 @@ from PIL.WebPImagePlugin import WebPImageFile
 
 from normeq.errors import InputError, reading
 from normeq.images.axes import same_axes
-from normeq.images.png import chunk, write_png
-from normeq.images.source import Band, DecodedFile, Pixels
+from normeq.images.png import calibration_of, chunk, write_png
+from normeq.images.source import Band, Calibration, DecodedFile, Pixels
 
 _SAMPLES = {"L": 1, "LA": 2, "RGB": 3, "RGBA": 4}
 # What PNG can say of the pixels of a meter.
@@ -43,6 +43,11 @@ class PictureFile(DecodedFile):
         found = "YX" if samples == 1 else "YXS"
         dtype = np.dtype(np.uint8)
         super().__init__(path, shape, dtype, same_axes(axes, found), alpha=samples in (2, 4))
+
+    @property
+    def calibration(self) -> Calibration:
+        """Pixel size."""
+        return calibration_of(self._chunks)
 
     def decode(self) -> Pixels:
         """Decode the image."""

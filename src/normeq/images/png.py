@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -13,7 +13,8 @@ from PIL.PngImagePlugin import PngImageFile
 
 from normeq.errors import InputError, reading
 from normeq.images.axes import same_axes
-from normeq.images.source import Band, DecodedFile, ImageFile, Pixels
+from normeq.images.physical_units import calibrated
+from normeq.images.source import Band, Calibration, DecodedFile, ImageFile, Pixels
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 # Colour type of the PNG header for a number of samples, and back.
@@ -49,6 +50,11 @@ class PngSource(DecodedFile):
         dtype = np.dtype(np.uint16 if depth == 16 else np.uint8)
         found = "YX" if samples == 1 else "YXS"
         super().__init__(path, shape, dtype, same_axes(axes, found), alpha=samples in (2, 4))
+
+    @property
+    def calibration(self) -> Calibration:
+        """Pixel size."""
+        return calibration_of(self._chunks)
 
     def decode(self) -> Pixels:
         """Decode the image."""
@@ -114,6 +120,26 @@ def encode_png(
             above = data[-1:]
             file.write(chunk(b"IDAT", packer.compress(filtered.tobytes())))
         file.write(chunk(b"IDAT", packer.flush()) + chunk(b"IEND", b""))
+
+
+def calibration_of(chunks: bytes) -> Calibration:
+    """Return the pixel size that chunks of a PNG state, where they have a unit."""
+    sizes: dict[str, float] = {}
+    for kind, data in split_chunks(chunks):
+        if kind == b"pHYs" and len(data) == 9:
+            across, down, unit = struct.unpack(">IIB", data)
+            for axis, count in (("X", across), ("Y", down)):
+                sizes |= calibrated(axis, 1 / count if count else 0, "m" if unit == 1 else None)
+    return Calibration(sizes)
+
+
+def split_chunks(chunks: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Yield kind and data of whole chunks."""
+    place = 0
+    while place < len(chunks):
+        length, kind = struct.unpack_from(">I4s", chunks, place)
+        yield kind, chunks[place + 8 : place + 8 + length]
+        place += length + 12
 
 
 def chunk(kind: bytes, data: bytes) -> bytes:

@@ -44,10 +44,13 @@ class Calibration:
         Length of a pixel along X, Y and Z in micrometers, along T in seconds.
     channels
         Names of the channels.
+    angles
+        Size of a pixel along X and Y on the sky, in arc seconds.
     """
 
     sizes: Mapping[str, float] = field(default_factory=dict)
     channels: Sequence[str] = ()
+    angles: Mapping[str, float] = field(default_factory=dict)
 
 
 class ImageSource(ABC):
@@ -147,6 +150,8 @@ class ImageFile(ImageSource):
     streams: ClassVar[bool] = True
     #: Whether `write` can add bands to a target that it left unfinished.
     resumable: ClassVar[bool] = False
+    #: What an image is called in a file that holds several.
+    title: str = ""
     #: What `write` notes in the result, where the format has a place for it.
     provenance: Provenance | None = None
 
@@ -158,7 +163,7 @@ class ImageFile(ImageSource):
 
     @property
     def calibration(self) -> Calibration:
-        """Pixel sizes and names of channels, for a result in another format."""
+        """Pixel sizes and names of channels, as far as the file has them."""
         return Calibration()
 
     @property

@@ -218,6 +218,7 @@ def test_a_photometric_without_a_name_is_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="stores its pixels as 99"):
         open_image(path)
 
+
 @pytest.mark.parametrize("options", [{}, {"compression": "zlib"}, {"imagej": True}])
 def test_many_small_pages_are_not_parsed_one_by_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
