@@ -78,19 +78,22 @@ def _options(
     ctx.default_map = read_defaults(ctx, config)
 
 
-app.command()(bench)
-app.command()(check)
-app.command()(demo)
-app.command()(denoise)
-app.command()(evaluate)
-app.command()(explain)
-app.command()(import_weights)
-app.command()(convert)
-app.command()(info)
-app.command()(models)
-app.command()(noise)
-app.command()(reproduce)
-app.command()(train)
+for _command in (
+    bench,
+    check,
+    convert,
+    demo,
+    denoise,
+    evaluate,
+    explain,
+    import_weights,
+    info,
+    models,
+    noise,
+    reproduce,
+    train,
+):
+    app.command()(_command)
 
 
 def main() -> None:

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from normeq.reproduce import Result
 from normeq.reproduce.scale import Scale
-
-
-class Result(StrEnum):
-    """A table or figure of the paper; the module that measures it is named like it."""
-
-    ALL = "all"
-    EQUIVARIANCE_TABLE = "equivariance-table"
 
 
 def reproduce(
