@@ -116,7 +116,7 @@ def outcome_of(path: Path) -> tuple[str, str]:
     except NormeqError as error:
         unforeseen = isinstance(error.__cause__, UNFORESEEN)
         quoted = str(error.__cause__) or type(error.__cause__).__name__
-        hidden = unforeseen and quoted in str(error)
+        hidden = unforeseen and f"({quoted}" in str(error)
         return "masked" if hidden else "refused", f"{error} <- {error.__cause__!r}"
     except Exception as error:
         return "traceback", f"{type(error).__name__}: {error}"

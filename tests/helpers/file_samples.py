@@ -10,6 +10,15 @@ import numpy as np
 import tifffile
 import zarr
 from helpers.image_samples import sample
+from helpers.vendor_files import (
+    write_czi,
+    write_imaris,
+    write_lif,
+    write_lsm,
+    write_nd2,
+    write_stk,
+    write_svs,
+)
 
 from normeq import images
 
@@ -126,6 +135,13 @@ def _picture(path: Path) -> None:
     Image.fromarray(np.stack([PICTURE] * 3, axis=-1)).save(path)
 
 
+def _exr(path: Path) -> None:
+    import OpenEXR
+
+    header = {"compression": OpenEXR.ZIP_COMPRESSION, "type": OpenEXR.scanlineimage}
+    OpenEXR.File(header, {"Y": STACK[0].astype(np.float32)}).write(str(path))
+
+
 #: How to write each, by its name.
 SAMPLES: dict[str, Callable[[Path], None]] = {
     "in.tif": _tiff(photometric="minisblack", resolution=(5.5, 5.5)),
@@ -152,6 +168,14 @@ SAMPLES: dict[str, Callable[[Path], None]] = {
     "in.webp": _picture,
     "in.bmp": _picture,
     "in.ppm": _picture,
+    "in.exr": _exr,
+    "in.lif": lambda path: write_lif(path, cells=STACK),
+    "in.czi": lambda path: write_czi(path, STACK[np.newaxis], compression=6),
+    "in.nd2": lambda path: write_nd2(path, STACK[:, np.newaxis]),
+    "in.ims": lambda path: write_imaris(path, STACK[np.newaxis, np.newaxis]),
+    "in.lsm": lambda path: write_lsm(path, STACK),
+    "in.stk": lambda path: write_stk(path, STACK),
+    "in.svs": lambda path: write_svs(path, np.stack([PICTURE] * 3, axis=-1)),
     "in.safetensors": _weights,
     "in.journal": _journal,
     "in.toml": _recipe,

@@ -1,55 +1,16 @@
-"""LIF files, built as Leica's software writes them: XML, then blocks of pixels."""
-
-import struct
 from pathlib import Path
 
 import numpy as np
 import pytest
 import tifffile
 from helpers.image_samples import copy, inverted, sample
+from helpers.vendor_files import write_lif
 
 from normeq import images
 from normeq.errors import FileError, UsageError
 from normeq.images import open_image
 
 pytest.importorskip("liffile", reason="needs the lif extra")
-
-DIMENSIONS = {"X": 1, "Y": 2, "Z": 3}
-
-
-def described(name: str, stack: np.ndarray) -> str:
-    """Describe a stack of uint16 or uint8, of axes ZYX."""
-    bits = 8 * stack.dtype.itemsize
-    dimensions = "".join(
-        f'<DimensionDescription DimID="{DIMENSIONS[axis]}" NumberOfElements="{length}" Origin="0" '
-        f'Length="{(length - 1) * 2e-7}" Unit="m" BitInc="0" BytesInc="{stride}"/>'
-        for axis, length, stride in zip("ZYX", stack.shape, stack.strides, strict=True)
-    )
-    return (
-        f'<Element Name="{name}" UniqueID="{name}"><Memory Size="{stack.nbytes}" '
-        f'MemoryBlockID="Mem{name}"/><Data><Image><ImageDescription><Channels>'
-        f'<ChannelDescription DataType="0" ChannelTag="0" Resolution="{bits}" Min="0" Max="1" '
-        'NameOfMeasuredQuantity="" Unit="" LUTName="Gray" IsLUTInverted="0" BytesInc="0" '
-        f'BitInc="0"/></Channels><Dimensions>{dimensions}</Dimensions></ImageDescription></Image>'
-        "</Data></Element>"
-    )
-
-
-def write_lif(path: Path, **stacks: np.ndarray) -> None:
-    inner = "".join(described(name, stack) for name, stack in stacks.items())
-    xml = (
-        '<LMSDataContainerHeader Version="2"><Element Name="project" UniqueID="p"><Memory Size="0" '
-        f'MemoryBlockID="MemBlock_p"/><Children>{inner}</Children></Element>'
-        "</LMSDataContainerHeader>"
-    )
-    with path.open("wb") as file:
-        file.write(struct.pack("<IIBI", 0x70, 2 * len(xml) + 5, 0x2A, len(xml)))
-        file.write(xml.encode("utf-16-le"))
-        for name, stack in stacks.items():
-            block = f"Mem{name}"
-            head = (0x70, 2 * len(block) + 14, 0x2A, stack.nbytes, 0x2A, len(block))
-            file.write(struct.pack("<IIBQBI", *head))
-            file.write(block.encode("utf-16-le") + stack.tobytes())
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "uint16"])

@@ -28,6 +28,7 @@ class Nd2Source(FramedFile):
                 dtype = checked_dtype(np.dtype(self._file.dtype), str(path))
                 super().__init__(path, tuple(sizes.values()), dtype, same_axes(axes, found))
                 self._channels = int(sizes.get("C", 1))
+                self._check_whole()
                 self._about = _calibration(self._file)
             finally:
                 self._file.close()
@@ -37,13 +38,26 @@ class Nd2Source(FramedFile):
         """Pixel sizes and names of channels."""
         return self._about
 
+    def _check_whole(self) -> None:
+        """Refuse a file that lacks frames: the library gives zeros in their place."""
+        count = self.frames // self._channels
+        size = self.height * self.width * self.samples * self._channels * self.dtype.itemsize
+        if self._file.attributes.compressionType is not None:
+            size = 0  # then a frame that is cut off does not unpack
+        places = self._file._rdr._frame_offsets
+        end = self.path.stat().st_size
+        lost = sum(number not in places or places[number] + size > end for number in range(count))
+        if lost:
+            raise ValueError(f"the file is truncated: {lost} of its {count} frames are missing")
+
     def decode(self, frame: int) -> Pixels:
         """Return a frame."""
         if self._file.closed:
             self._file.open()
         sequence, channel = divmod(frame, self._channels)
         pixels = np.asarray(self._file.read_frame(sequence))  # channels come first, if any
-        return pixels[channel] if self._channels > 1 else pixels
+        # A copy, for the file is mapped into memory, and closing it takes its pixels away.
+        return np.array(pixels[channel] if self._channels > 1 else pixels)
 
     def close(self) -> None:
         """Close the file."""
@@ -52,7 +66,10 @@ class Nd2Source(FramedFile):
 
 
 def _calibration(file: Any) -> Calibration:
-    voxel = file.voxel_size()
-    sizes = {axis.upper(): float(size) for axis, size in voxel._asdict().items() if size}
     channels = getattr(file.metadata, "channels", None) or ()
+    sizes: dict[str, float] = {}
+    if channels:
+        volume = channels[0].volume
+        known = zip("XYZ", volume.axesCalibration, volume.axesCalibrated, strict=True)
+        sizes = {axis: float(size) for axis, size, is_known in known if is_known and size > 0}
     return Calibration(sizes, tuple(str(channel.channel.name) for channel in channels))

@@ -52,10 +52,7 @@ def _of_lsm(about: dict[str, Any]) -> Calibration:
 def _of_stk(about: dict[str, Any]) -> Calibration:
     if about.get("CalibrationUnits") not in ("um", "µm", "microns"):
         return Calibration()
-    return Calibration(
-        {
-            axis: float(about[f"{axis}Calibration"])
-            for axis in "XY"
-            if about.get(f"{axis}Calibration")
-        }
-    )
+    distances = [abs(float(distance)) for distance in about.get("ZDistance", ())]
+    steps = {"X": about.get("XCalibration"), "Y": about.get("YCalibration")}
+    steps["Z"] = distances[-1] if len(distances) > 1 else None
+    return Calibration({axis: float(step) for axis, step in steps.items() if step})
