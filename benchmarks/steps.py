@@ -22,8 +22,8 @@ import normeq
 from normeq._support.allocator import keep_freed
 from normeq._support.tables import write_csv
 from normeq.bench.variant_times import runner
+from normeq.nn.copies import bake_weights
 from normeq.nn.fast import borders
-from normeq.nn.fast.folding import bake
 
 OUT = DATA / "steps.csv"
 
@@ -31,8 +31,7 @@ OUT = DATA / "steps.csv"
 def baked(net: nn.Module) -> nn.Module:
     """Return a copy whose kernels are computed once for all."""
     net = copy.deepcopy(net)
-    for module in list(net.modules()):
-        bake(module)
+    bake_weights(net)
     return net
 
 

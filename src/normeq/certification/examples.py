@@ -1,4 +1,4 @@
-"""What a network is traced with: given or made-up arguments, at sizes that meet every branch."""
+"""What a network is traced with: given or made-up arguments."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils._pytree import tree_map
 
 from normeq.errors import UsageError, reason
 from normeq.nn.copies import private_copy
@@ -18,10 +17,7 @@ from normeq.nn.inputs import image_channels, spatial_axes
 Example = Tensor | Sequence[Any]
 
 #: The smallest images that are made up, by number of spatial axes; doubled until one fits.
-_SMALLEST = {1: (64,), 2: (16, 24), 3: (8, 8, 12)}
-
-#: No more sizes than this are tried to meet the branches of a forward pass.
-_LARGEST_STRIDE = 16
+SMALLEST = {1: (64,), 2: (16, 24), 3: (8, 8, 12)}
 
 
 def arguments(module: nn.Module, example: Example | None) -> list[Any]:
@@ -87,7 +83,7 @@ def _sizes_to_try(module: nn.Module) -> Iterator[tuple[int, ...]]:
     if isinstance(side, int):
         yield (side, side)
         return
-    smallest = _SMALLEST[spatial_axes(module)]
+    smallest = SMALLEST[spatial_axes(module)]
     for factor in (1, 2, 4):
         yield tuple(factor * length for length in smallest)
 
@@ -111,65 +107,3 @@ def refuse_unfit(module: nn.Module, args: Sequence[Any]) -> None:
             f"{type(module).__name__} does not take an input of shape {shapes} "
             f"({type(error).__name__}: {reason(error)}): pass an example that it does take."
         ) from error
-
-
-#: Arguments of a network, and the sizes of images at which the same operations happen.
-Way = tuple[list[Any], list[tuple[int, ...]]]
-
-
-def branches(module: nn.Module, args: list[Any]) -> list[Way]:
-    """List arguments for each way that a forward pass goes, with the sizes that go this way.
-
-    The network is run at the example's size and, for every residue of it modulo the network's
-    stride, at a size with that residue; sizes at which the same operations happen go one way.
-    """
-    first = _OperationLog.over(module, args)
-    ways: dict[tuple[str, ...], Way] = {}
-    image: Tensor = args[0]
-    size = tuple(image.shape[2:])
-    stride = first.stride(size)
-    for residue in range(stride):
-        # Rows and columns have different residues, and over all sizes each has every one.
-        longer = [n + (residue if axis % 2 else -residue % stride) for axis, n in enumerate(size)]
-        resized = image.new_zeros(*image.shape[:2], *longer)
-        changed = [resized, *args[1:]]
-        try:
-            logged = first if not residue else _OperationLog.over(module, changed)
-        except Exception:  # a size that the network does not take
-            continue
-        ways.setdefault(tuple(logged.operations), (changed, []))[1].append(tuple(longer))
-    return list(ways.values())
-
-
-class _OperationLog(TorchDispatchMode):
-    """Notes the operations of a forward pass, and the smallest features in it."""
-
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.operations: list[str] = []
-        self._lengths: set[int] = set()
-
-    @classmethod
-    def over(cls, module: nn.Module, args: Sequence[Any]) -> _OperationLog:
-        """Run a copy of a network on a random image, and log its operations."""
-        image = torch.rand(args[0].shape, generator=torch.Generator().manual_seed(0)).to(args[0])
-        log, copied = cls(), private_copy(module)
-        with torch.no_grad(), log:
-            copied(image, *args[1:])
-        return log
-
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
-    ) -> Any:
-        result = func(*args, **(kwargs or {}))
-        self.operations.append(str(func))
-        for leaf in tree_leaves(result):
-            if isinstance(leaf, Tensor) and leaf.ndim >= 3 and leaf.shape[-1] > 1:
-                self._lengths.add(leaf.shape[-2] if leaf.ndim > 3 else leaf.shape[-1])
-        return result
-
-    def stride(self, size: Sequence[int]) -> int:
-        """Return how much smaller than the image the smallest features are."""
-        length = size[-2] if len(size) > 1 else size[-1]
-        ratios = [round(length / n) for n in self._lengths if n > 1 and length % n == 0]
-        return min(max(ratios, default=1), _LARGEST_STRIDE)

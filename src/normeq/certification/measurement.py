@@ -14,15 +14,16 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from normeq.certification.questions import Variation
 from normeq.certification.shadow import SAFETY, Property
-from normeq.nn.copies import private_copy
+from normeq.certification.subject import Subject, unchanged
 
 #: By how much a network may amplify what its kernels are off by.
 _AMPLIFICATION = 100.0
 #: Rounding of a whole network in double precision.
 _ROUNDING = 1e-9
 
-_GAINS = (1e-15, 0.3, 40.0, 1e6)
-_OFFSETS = (-100.0, -1.0, 1.0, 100.0)
+#: Gains and offsets that are tried on each of the images.
+_GAINS = ((1e-15, 40.0), (0.3, 1e6))
+_OFFSETS = ((-100.0, 1.0), (-1.0, 100.0))
 
 
 @dataclass(frozen=True)
@@ -61,9 +62,9 @@ class Range:
 
 @torch.no_grad()
 def measure(
-    module: nn.Module, args: Sequence[Any], variation: Variation
+    subject: Subject, args: Sequence[Any], variation: Variation
 ) -> tuple[dict[Property, Counterexample], float]:
-    """Measure a copy of a network in double precision.
+    """Measure a network in double precision.
 
     Returns
     -------
@@ -71,25 +72,18 @@ def measure(
         The worst case for each property, and the relative precision of the coarsest number format
         that the network computes in all the same. Gains stay within the range of that format.
     """
-    net, args, formats = _in_double(module, args)
+    net, args, formats = _in_double(subject, args)
     limits = [torch.finfo(dtype) for dtype in formats]
     lowest, highest = max(f.tiny for f in limits) * 100, min(f.max for f in limits) / 100
-    gains = [gain for gain in _GAINS if lowest <= gain <= highest]
-    worst: dict[Property, Counterexample] = {}
-    for image in _images(args[0]):
+    found: dict[Property, list[Counterexample]] = {"scale": [], "shift": []}
+    for image, gains, offsets in zip(_images(args[0]), _GAINS, _OFFSETS, strict=True):
         asked = _Asked(net, [image, *args[1:]], variation)
-        scale = max(
-            (Counterexample(image, gain, 0.0, asked.error(gain, 0.0)) for gain in gains),
-            key=lambda found: found.error,
-        )
-        shift = max(
-            (Counterexample(image, 1.0, offset, asked.error(1.0, offset)) for offset in _OFFSETS),
-            key=lambda found: found.error,
-        )
-        cases: dict[Property, Counterexample] = {"scale": scale, "shift": shift}
-        for which, found in cases.items():
-            if which not in worst or found.error > worst[which].error:
-                worst[which] = found
+        for gain in gains:
+            kept = min(max(gain, lowest), highest)
+            found["scale"].append(Counterexample(image, kept, 0.0, asked.error(kept, 0.0)))
+        for offset in offsets:
+            found["shift"].append(Counterexample(image, 1.0, offset, asked.error(1.0, offset)))
+    worst = {which: max(cases, key=lambda case: case.error) for which, cases in found.items()}
     return worst, max(limit.eps for limit in limits)
 
 
@@ -108,7 +102,7 @@ def tolerated(deviation: float, precision: float) -> float:
 
 
 @torch.no_grad()
-def rounding_bound(module: nn.Module, args: Sequence[Any], variation: Variation) -> float:
+def rounding_bound(subject: Subject, args: Sequence[Any], variation: Variation) -> float:
     """Return what rounding adds to the offset law in the network's own precision.
 
     The bound is for each unit of offset. Every deviation is known where it arises, but how much
@@ -116,14 +110,14 @@ def rounding_bound(module: nn.Module, args: Sequence[Any], variation: Variation)
     with depth and say nothing. So it is measured, and given room.
     """
     image = next(iter(_images(args[0])))
-    asked = _Asked(private_copy(module), [image, *args[1:]], variation)
-    worst = max(asked.error(1.0, offset, abs(offset) + 1.0) for offset in _OFFSETS)
+    asked = _Asked(subject.own, [image, *args[1:]], variation)
+    worst = max(asked.error(1.0, offset, abs(offset) + 1.0) for offset in _OFFSETS[0])
     return SAFETY * max(worst, torch.finfo(image.dtype).eps)
 
 
 @torch.no_grad()
 def find_range(
-    module: nn.Module,
+    subject: Subject,
     args: Sequence[Any],
     variation: Variation,
     formats: set[torch.dtype],
@@ -134,7 +128,7 @@ def find_range(
     The search goes by powers of ten, as far as the number formats in the network reach.
     """
     image = next(iter(_images(args[0])))
-    asked = _Asked(private_copy(module), [image, *args[1:]], variation)
+    asked = _Asked(subject.own, [image, *args[1:]], variation)
     limits = [torch.finfo(dtype) for dtype in {*formats, image.dtype}]
     eps = max(limit.eps for limit in limits)
     usual = max(
@@ -201,7 +195,7 @@ class _Asked:
 
     def _outputs(self, args: Sequence[Any]) -> list[Tensor]:
         """Run the network, with the same random numbers every time."""
-        with torch.random.fork_rng():
+        with torch.random.fork_rng(), unchanged(self._net):
             torch.manual_seed(0)
             leaves = tree_leaves(self._net(*args))
         return [_real(leaf) for leaf in leaves if isinstance(leaf, Tensor)]
@@ -221,23 +215,23 @@ def _images(like: Tensor) -> list[Tensor]:
 
 
 def _in_double(
-    module: nn.Module, args: Sequence[Any]
+    subject: Subject, args: Sequence[Any]
 ) -> tuple[nn.Module, list[Any], set[torch.dtype]]:
-    """Return a copy in double precision, or as it is if that fails, and the formats it uses."""
+    """Return the network in double precision, or its own if that fails, and the formats used."""
 
     def double(part: Any) -> Any:
         floats = isinstance(part, Tensor) and part.is_floating_point()
         return part.double() if floats else part
 
-    net, precise = private_copy(module).double(), tree_map(double, list(args))
+    net, given = subject.precise, tree_map(double, list(args))
     try:
-        with _Formats() as used:
-            net(*precise)
+        with _Formats() as used, unchanged(net):
+            net(*given)
     except Exception:
-        net, precise = private_copy(module), list(args)
-        with _Formats() as used:
-            net(*precise)
-    return net, precise, used.formats
+        net, given = subject.own, list(args)
+        with _Formats() as used, unchanged(net):
+            net(*given)
+    return net, given, used.formats
 
 
 class _Formats(TorchDispatchMode):
@@ -252,6 +246,6 @@ class _Formats(TorchDispatchMode):
     ) -> Any:
         result = func(*args, **(kwargs or {}))
         for leaf in tree_leaves(result):
-            if isinstance(leaf, Tensor) and leaf.is_floating_point():
-                self.formats.add(leaf.dtype)
+            if isinstance(leaf, Tensor) and (leaf.is_floating_point() or leaf.is_complex()):
+                self.formats.add(leaf.dtype.to_real())
         return result

@@ -69,7 +69,7 @@ class Operation:
     line
         Where the network's source calls it.
     seed
-        Of the random values that it gives: the same for the same operation on the same values.
+        Gives the seed of the random values that come out of it.
     """
 
     name: str
@@ -80,7 +80,7 @@ class Operation:
     eps: float
     order: int = 0
     line: str = ""
-    seed: int = 0
+    seed: Callable[[], int] = int
     blamed: list[tuple[Culprit, bool]] = field(default_factory=list)
     suspected: list[Culprit] = field(default_factory=list)
 
@@ -105,7 +105,7 @@ class Operation:
 
     def output(self, d: float, c: float, index: int = 0) -> Shadow:
         """Return an output whose elements all share one law, with random values."""
-        return uniform(self.shapes[index], d, c, seed=self.seed + index)
+        return uniform(self.shapes[index], d, c, seed=self.seed() + index)
 
     def refreshed(self, shadow: Shadow, index: int = 0) -> Shadow:
         """Return a shadow with random values, for the output of a nonlinear operation."""

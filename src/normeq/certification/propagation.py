@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import operator
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -85,8 +86,9 @@ class Propagation:
         Shadows of the network's outputs.
     records
         Every operation.
-    shadows
-        The shadow of every value, by the name of its record.
+    still
+        For each linear layer, by its path, which channels of its input do not move with the
+        offset.
     deviation
         By how much coefficients that count as exact were off, summed over all operations.
     formats
@@ -95,7 +97,7 @@ class Propagation:
 
     outputs: list[Shadow] = field(default_factory=list)
     records: list[Record] = field(default_factory=list)
-    shadows: dict[str, Shadow] = field(default_factory=dict)
+    still: dict[str, Tensor] = field(default_factory=dict)
     deviation: float = 0.0
     formats: set[torch.dtype] = field(default_factory=set)
 
@@ -105,7 +107,12 @@ class Propagation:
         return sorted(found, key=lambda culprit: (culprit.order, culprit.reason))
 
 
-def propagate(program: ExportedProgram, inputs: Iterable[Shadow | None], eps: float) -> Propagation:
+def propagate(
+    program: ExportedProgram,
+    inputs: Iterable[Shadow | None],
+    eps: float,
+    constants: Mapping[str, Tensor],
+) -> Propagation:
     """Send shadows through a traced network.
 
     Parameters
@@ -116,16 +123,21 @@ def propagate(program: ExportedProgram, inputs: Iterable[Shadow | None], eps: fl
         The shadows of its tensor arguments; None for an argument that is not a tensor.
     eps
         Relative precision of the network's numbers.
+    constants
+        Its parameters and buffers in double precision, by name.
     """
-    return _Propagator(program, eps).run(inputs)
+    return _Propagator(program, eps, constants).run(inputs)
 
 
 class _Propagator:
     """The values of a traced network's nodes, computed one after the other."""
 
-    def __init__(self, program: ExportedProgram, eps: float) -> None:
+    def __init__(
+        self, program: ExportedProgram, eps: float, constants: Mapping[str, Tensor]
+    ) -> None:
         self._program = program
         self._eps = eps
+        self._constants = {**program.constants, **program.state_dict, **constants}
         self._values: dict[str, Any] = {}
         self._found = Propagation()
 
@@ -133,13 +145,19 @@ class _Propagator:
         given = iter(inputs)
         for spec in self._program.graph_signature.input_specs:
             self._bind(spec, given)
-        for order, node in enumerate(self._program.graph.nodes):
+        nodes = list(self._program.graph.nodes)
+        last_use = {source.name: node for node in nodes for source in node.all_input_nodes}
+        for order, node in enumerate(nodes):
+            if node.op == "output":
+                break
             if node.op == "call_function":
                 self._values[node.name] = self._call(node, order)
             elif node.op == "get_attr":
                 self._values[node.name] = getattr(self._program.graph_module, node.target)
+            for source in node.all_input_nodes:
+                if last_use[source.name] is node:  # large images need the memory
+                    del self._values[source.name]
         self._found.outputs = self._outputs()
-        self._found.shadows = {k: v for k, v in self._values.items() if isinstance(v, Shadow)}
         return self._found
 
     def _bind(self, spec: InputSpec, given: Any) -> None:
@@ -152,10 +170,7 @@ class _Propagator:
                 record = Record(name, "input", "", (), kind(shadow), tuple(shadow.shape))
                 self._found.records.append(record)
             return
-        stored = self._program.state_dict
-        constant = (
-            stored[spec.target] if spec.target in stored else self._program.constants[spec.target]
-        )
+        constant = self._constants[spec.target]
         self._values[name] = _in_double(constant) if isinstance(constant, Tensor) else constant
 
     def _outputs(self) -> list[Shadow]:
@@ -190,7 +205,10 @@ class _Propagator:
             except Exception as error:  # what cannot be computed stays unknown
                 _LOG.debug("%s cannot be computed: %s", name, error)
         op = self._operation(node, name, order)
-        op.seed = order if name in _NOT_REPEATABLE else _fingerprint(name, args, kwargs)
+        if name in _NOT_REPEATABLE:
+            op.seed = lambda: order
+        else:
+            op.seed = functools.cache(lambda: _fingerprint(name, args, kwargs))
         result = judge(op, args, kwargs) if sources else nothing_known(op, PROPERTIES)
         return self._finish(node, op, sources, result)
 
@@ -210,6 +228,10 @@ class _Propagator:
         outputs = [self._settle(shadow, histories) for shadow in ([result] if single else result)]
         inputs = [n.name for n in node.all_input_nodes if any(shadows_in(self._values[n.name]))]
         first = outputs[0]
+        if op.name.startswith("conv") or op.name == "linear":
+            moves = sources[0].moves
+            axis = moves.ndim - 1 if op.name == "linear" else 1
+            self._found.still[op.path] = ~moves.amax([n for n in range(moves.ndim) if n != axis])
         self._found.records.append(
             Record(node.name, op.name, op.path, tuple(inputs), kind(first), tuple(first.shape))
         )

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from normeq.certification.certificate import Certificate, Status
-from normeq.certification.examples import Example, arguments, branches, refuse_unfit
+from normeq.certification.examples import Example, arguments, refuse_unfit
 from normeq.certification.measurement import (
     Counterexample,
     Range,
@@ -23,8 +23,10 @@ from normeq.certification.measurement import (
 from normeq.certification.propagation import Propagation, Record, propagate
 from normeq.certification.questions import InputLaw, Question, Variation, variations
 from normeq.certification.shadow import PROPERTIES, Culprit, Property
+from normeq.certification.subject import Subject
 from normeq.certification.tracing import Untraceable, trace
-from normeq.nn.copies import bake_hooked_norms, private_copy
+from normeq.certification.ways import Way, branches, way_of
+from normeq.nn.copies import private_copy
 
 
 def certify(
@@ -71,26 +73,23 @@ def certify(
     >>> [(c.path, c.operation, c.property) for c in certify(net).culprits]
     [('1', 'relu', 'shift')]
     """
-    net = private_copy(module)
-    bake_hooked_norms(net)
-    args = arguments(net, example)
-    refuse_unfit(net, args)
+    subject = Subject.of(module)
+    args = arguments(subject.own, example)
+    refuse_unfit(subject.own, args)
     asked = variations(args, inputs, question)
     findings = _Findings()
-    ways = branches(net, args) if example is None else [(args, [tuple(args[0].shape[2:])])]
-    for way, sizes in ways:
-        findings.sizes += sizes
+    ways = branches(subject.own, args) if example is None else [way_of(subject.own, args)]
+    for way in ways:
+        findings.sizes += way.sizes
         for variation in asked:
-            findings.add(net, way, variation)
+            findings.add(subject, way, variation)
     return findings.certificate()
 
 
 def send(module: nn.Module, args: Sequence[Any]) -> Propagation | None:
     """Send the laws of the arguments through a network; None if it cannot be traced."""
-    net = private_copy(module)
-    bake_hooked_norms(net)
     try:
-        return _propagate(net, args, variations(args, None, "equivariant")[0])
+        return _propagate(Subject.of(module), args, variations(args, None, "equivariant")[0])
     except Untraceable:
         return None
 
@@ -99,18 +98,19 @@ def culprits_of(
     module: nn.Module, args: Sequence[Any], properties: Sequence[Property]
 ) -> list[Culprit]:
     """List what the laws blame for breaking some properties; nothing if it cannot be traced."""
-    net = private_copy(module).eval()
+    subject = Subject.of(private_copy(module).eval())
     variation = variations(args, None, "equivariant")[0]
     try:
-        outcome = _propagate(net, args, variation)
+        outcome = _propagate(subject, args, variation)
     except Untraceable:
         return []
     return [c for which in properties for c in _culprits(outcome, variation, which)]
 
 
-def _propagate(net: nn.Module, args: Sequence[Any], variation: Variation) -> Propagation:
-    program = trace(net, args)
-    return propagate(program, variation.shadows(args), torch.finfo(args[0].dtype).eps)
+def _propagate(subject: Subject, args: Sequence[Any], variation: Variation) -> Propagation:
+    program = trace(subject.own, args)
+    eps = torch.finfo(args[0].dtype).eps
+    return propagate(program, variation.shadows(args), eps, subject.constants())
 
 
 @dataclass
@@ -128,12 +128,12 @@ class _Findings:
     range: Range | None = None
     sizes: list[tuple[int, ...]] = field(default_factory=list)
 
-    def add(self, net: nn.Module, args: Sequence[Any], variation: Variation) -> None:
+    def add(self, subject: Subject, way: Way, variation: Variation) -> None:
         """Judge one variation of the inputs on one way through the network."""
-        worst, precision = measure(net, args, variation)
+        worst, precision = measure(subject, way.small, variation)
         outcome: Propagation | None = None
         try:
-            outcome = _propagate(net, args, variation)
+            outcome = _propagate(subject, way.args, variation)
             found = {which: _culprits(outcome, variation, which) for which in PROPERTIES}
         except Untraceable as error:
             found = {which: [_untraceable(which, str(error))] for which in PROPERTIES}
@@ -145,9 +145,9 @@ class _Findings:
             self.records = self.records or tuple(outcome.records)
             proven = {which for which in PROPERTIES if self.statuses[which] is Status.PROVEN}
             if proven and self.range is None:
-                self.range = find_range(net, args, variation, outcome.formats, proven)
+                self.range = find_range(subject, way.small, variation, outcome.formats, proven)
             if self.statuses["shift"] is Status.PROVEN:
-                self.bound = max(self.bound, rounding_bound(net, args, variation))
+                self.bound = max(self.bound, rounding_bound(subject, way.small, variation))
 
     def _judge(
         self, which: Property, found: list[Culprit], worst: Counterexample, allowed: float

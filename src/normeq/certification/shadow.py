@@ -17,6 +17,7 @@ import math
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal
 
 import torch
@@ -33,6 +34,9 @@ SAFETY = 16.0
 
 #: No deviation beyond this counts as rounding, however deep the network.
 LARGEST_ROUNDING = 1e-3
+
+#: How far a coefficient without rounding may be off: what double precision adds.
+_EXACT = 1e-12
 
 #: Stands for infinity among formal values, where infinity itself would give 0·∞.
 _HUGE = 1e150
@@ -131,7 +135,7 @@ class Shadow:
         """Return a copy that has other formal values."""
         return replace(self, v=v)
 
-    @property
+    @cached_property
     def moves(self) -> Tensor:
         """Where the element moves with the offset at all."""
         return ~near(self.c, 0.0, self.slack)
@@ -184,12 +188,12 @@ def scrambled(name: str, *values: Any) -> Tensor:
 
 def tolerance(slack: Tensor) -> Tensor:
     """How far a coefficient with this rounding may be off and still count as exact."""
-    return (SAFETY * slack).clamp(max=LARGEST_ROUNDING) + 1e-12
+    return (SAFETY * slack).clamp(max=LARGEST_ROUNDING) + _EXACT
 
 
 def near(c: Tensor, target: Tensor | float, slack: Tensor) -> Tensor:
     """Where coefficients equal a target up to rounding."""
-    return (c - target).abs() <= tolerance(slack)
+    return (c - target).abs() <= (tolerance(slack) if slack.any() else _EXACT)
 
 
 def clean(shadow: Shadow) -> bool:
@@ -203,19 +207,25 @@ def kind(shadow: Shadow) -> str:
     if shadow.scale.blame or shadow.shift.blame:
         lost = [which for which in PROPERTIES if shadow.history(which).blame]
         return "no " + " or ".join(lost)
-    names = {"H" if d == 1 else "I" for d in _values(shadow.d[~shadow.moves]) if d in (0, 1)}
+    still = distinct(shadow.d[~shadow.moves] if shadow.moves.any() else shadow.d)
+    names = {"H" if d == 1 else "I" for d in still if d in (0, 1)}
     follows = near(shadow.c, 1.0, shadow.slack)
     names |= {"E"} if bool((follows & (shadow.d == 1)).any()) else set()
     usual = ~shadow.moves & ((shadow.d == 0) | (shadow.d == 1) | (shadow.d == ANY))
     if not bool((usual | (follows & (shadow.d == 1))).all()):
-        degrees = _values(shadow.d)
+        degrees = distinct(shadow.d)
         degree = f"{degrees[0]:g}" if len(degrees) == 1 else "mixed"
         return f"d={degree} c={span(shadow.c)}"
     return "+".join(sorted(names)) or "0"
 
 
-def _values(degrees: Tensor) -> list[float]:
+def distinct(degrees: Tensor) -> list[float]:
     """List the distinct degrees, leaving out those of zeros."""
+    if not degrees.numel():
+        return []
+    low, high = (float(end) for end in degrees.aminmax())
+    if low == high:
+        return [low] if low != ANY else []
     found: list[float] = degrees[degrees != ANY].unique().tolist()
     return found
 

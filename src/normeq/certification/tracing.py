@@ -28,6 +28,9 @@ from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
 
+from normeq.certification.graph_nodes import operation_name
+from normeq.certification.operation import LAWS
+
 #: Compositions, and second names of operations.
 _WRITTEN_OUT = {
     "einsum", "inner", "outer", "tensordot", "glu", "cosine_similarity", "cdist", "addcmul",
@@ -58,12 +61,27 @@ def trace(module: nn.Module, args: Sequence[Any]) -> torch.export.ExportedProgra
         with _LOCK, warnings.catch_warnings(), _quiet(), torch.no_grad():
             warnings.simplefilter("ignore")
             with _numbers_stay_tensors(module):
-                program = torch.export.export(module, tuple(args), strict=False)
-            functional: torch.export.ExportedProgram = program.run_decompositions(_decompositions())
+                program: torch.export.ExportedProgram = torch.export.export(
+                    module, tuple(args), strict=False
+                )
+            if _is_written_out_further(program):
+                program = program.run_decompositions(_decompositions())
     except Exception as error:  # whatever the tracer or the network's own code stumbles over
         raise Untraceable(_first_sentence(error)) from error
-    _refuse_free_shapes(functional)
-    return functional
+    _refuse_free_shapes(program)
+    return program
+
+
+def _is_written_out_further(program: torch.export.ExportedProgram) -> bool:
+    """Whether an operation of a trace has no law, changes its input, or is a composition."""
+    targets = {node.target for node in program.graph.nodes if node.op == "call_function"}
+    operations = [target for target in targets if isinstance(target, torch._ops.OpOverload)]
+    return any(isinstance(target, torch._ops.HigherOrderOperator) for target in targets) or any(
+        operation in _decompositions()
+        or operation._schema.is_mutable
+        or operation_name(operation) not in LAWS
+        for operation in operations
+    )
 
 
 def _refuse_free_shapes(program: torch.export.ExportedProgram) -> None:

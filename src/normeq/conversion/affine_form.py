@@ -44,21 +44,9 @@ def make_affine(editor: NetworkEditor, outcome: Propagation | None) -> None:
     additions affine residuals, batch norm is folded and what is left of it dropped.
     """
     fold_batch_norms(editor)
-    still = {} if outcome is None else _still_channels(outcome)
+    still = {} if outcome is None else outcome.still
     apply_rules(editor, _LAYER_RULES, _CALL_RULES, still)
     editor.finish()
-
-
-def _still_channels(outcome: Propagation) -> dict[str, Tensor]:
-    """Return, for each linear layer, which channels of its input do not move with the offset."""
-    found = {}
-    for record in outcome.records:
-        if record.operation.startswith("conv") or record.operation == "linear":
-            moves = outcome.shadows[record.inputs[0]].moves
-            axis = moves.ndim - 1 if record.operation == "linear" else 1
-            others = [dim for dim in range(moves.ndim) if dim != axis]
-            found[record.path] = ~moves.amax(others)
-    return found
 
 
 def _convert_linear(

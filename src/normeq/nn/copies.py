@@ -6,7 +6,7 @@ import copy
 from typing import Any, TypeVar
 
 from torch import Tensor, nn
-from torch.nn.utils import remove_spectral_norm, remove_weight_norm
+from torch.nn.utils import parametrize, remove_spectral_norm, remove_weight_norm
 from torch.nn.utils.spectral_norm import SpectralNorm
 from torch.nn.utils.weight_norm import WeightNorm
 
@@ -61,3 +61,35 @@ def bake_hooked_norms(net: nn.Module) -> list[str]:
                 continue
             baked.append(path)
     return baked
+
+
+def bake_weights(net: nn.Module) -> None:
+    """Replace all weights that are computed from others by their values.
+
+    Examples
+    --------
+    >>> from normeq.nn import AffineConv2d
+    >>> conv = AffineConv2d(1, 2, 3)
+    >>> bake_weights(conv)
+    >>> [name for name, _ in conv.named_parameters()]
+    ['weight']
+    """
+    bake_hooked_norms(net)
+    for module in list(net.modules()):
+        _bake_parametrizations(module)
+
+
+def _bake_parametrizations(module: nn.Module) -> None:
+    """Replace parametrized tensors by their values.
+
+    Unlike `torch.nn.utils.parametrize.remove_parametrizations`, which changes the class that a
+    module shares with its copies.
+    """
+    if not parametrize.is_parametrized(module):
+        return
+    names = list(module.parametrizations)  # type: ignore[arg-type]
+    values = {name: getattr(module, name) for name in names}
+    module.__class__ = parametrize.type_before_parametrizations(module)
+    del module.parametrizations
+    for name, value in values.items():
+        module.register_parameter(name, nn.Parameter(value, requires_grad=False))

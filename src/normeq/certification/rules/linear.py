@@ -13,7 +13,7 @@ from normeq.certification.operation import Operation, law
 from normeq.certification.rules.demands import agree
 from normeq.certification.rules.movement import COPY_PADDING, replicate
 from normeq.certification.rules.products import bilinear
-from normeq.certification.shadow import ANY, Shadow, clean, lift, near, span
+from normeq.certification.shadow import ANY, Shadow, clean, distinct, lift, near, span
 
 #: Applies a linear map with the given weights to a plane.
 Map = Callable[[Tensor, Tensor], Tensor]
@@ -34,7 +34,7 @@ def linear_map(
 ) -> Shadow:
     """Send a shadow through a linear map with known weights.
 
-    What the kernels sum to is told `inside` the image, where padding does not matter.
+    What the kernels sum to is told `inside` the image, if the map pads it.
     Rounding adds up as independent errors do, through the squared kernel.
     """
     c = apply(x.c, weight) if x.c.any() else torch.zeros(tuple(op.shapes[0]), dtype=torch.float64)
@@ -47,21 +47,25 @@ def linear_map(
         rounding = torch.zeros_like(c)
     d = mixed_degrees(op, x.d, lambda plane: apply(plane, weight.abs()))
     out = Shadow(d, c, apply(x.v, weight), rounding)
-    _suspect_kernel_sums(op, x, out, inside or (lambda plane: apply(plane, weight)))
+    if inside is None:
+        _suspect_kernel_sums(op, x, out, lambda plane: apply(plane, weight))
+    elif x.moves.any():
+        _suspect_kernel_sums(op, x, replace(out, c=inside(x.c)), inside)
     return out
 
 
 def averaging(op: Operation, x: Shadow, apply: Callable[[Tensor], Tensor]) -> Shadow:
     """Send a shadow through a linear map whose weights are built in (means, interpolation)."""
-    slack = apply(x.slack).abs() + op.eps * apply(x.c).abs()
-    out = Shadow(mixed_degrees(op, x.d, apply), apply(x.c), apply(x.v), slack)
+    c = apply(x.c)
+    slack = apply(x.slack).abs() + op.eps * c.abs()
+    out = Shadow(mixed_degrees(op, x.d, apply), c, apply(x.v), slack)
     _suspect_kernel_sums(op, x, out, apply)
     return out
 
 
 def mixed_degrees(op: Operation, d: Tensor, reach: Callable[[Tensor], Tensor]) -> Tensor:
     """Return the one degree that each output sees; `reach` maps what each output is made of."""
-    present = d[d != ANY].unique().tolist()
+    present = distinct(d)
     out = torch.full(tuple(op.shapes[0]), ANY, dtype=torch.float64)
     if len(present) == 1 and not (d == ANY).any():
         return out.fill_(present[0])
@@ -86,7 +90,9 @@ def _suspect_kernel_sums(
     """Remember a map that would turn features that follow the offset into something else."""
     if not x.moves.any():
         return
-    exact = replace(out, c=apply(x.moves.to(torch.float64)))
+    moves = x.moves.to(torch.float64)
+    # Where everything follows exactly, that has been computed already.
+    exact = out if torch.equal(moves, x.c) else replace(out, c=apply(moves))
     if not clean(exact):
         op.suspect("shift", f"its kernels sum to {span(exact.c)}, not to one.", AFFINE)
 
@@ -125,14 +131,17 @@ def convolution(
     ndim = len(op.shapes[0]) - 2
     stride, dilation = _each(stride, ndim), _each(dilation, ndim)
     padding = padding if isinstance(padding, str) else _each(padding, ndim)
+    pads = _amounts(padding, weight.shape[2:], dilation)
 
     def apply(plane: Tensor, kernel: Tensor) -> Tensor:
+        if not any(pads) and (plane == plane[_first(ndim)]).all():  # one place tells them all
+            reach = [d * (k - 1) + 1 for d, k in zip(dilation, kernel.shape[2:], strict=True)]
+            plane = plane[_first(ndim)].expand(*plane.shape[:-ndim], *reach)
         result: Tensor = op.run(plane, kernel, None, stride, padding, dilation, groups)
-        return result
+        return result.expand(tuple(op.shapes[0]))
 
     if isinstance(weight, Shadow):
         return add_bias(op, bilinear(op, x, weight, apply), bias, 1)
-    pads = _amounts(padding, weight.shape[2:], dilation)
     unpadded: Any = "valid" if isinstance(padding, str) else [0] * ndim
 
     def inside(plane: Tensor) -> Tensor:
@@ -141,7 +150,7 @@ def convolution(
         )
         return result
 
-    out = linear_map(op, x, weight, apply, inside)
+    out = linear_map(op, x, weight, apply, inside if any(pads) else None)
     if any(pads) and x.c.any():
         copied = inside(x.c)
         if not near(out.c, copied, out.slack).all():
@@ -153,6 +162,11 @@ def convolution(
             )
             out = replace(out, c=copied)
     return add_bias(op, out, bias, 1)
+
+
+def _first(ndim: int) -> tuple[Any, ...]:
+    """Return the index of the first place on each of the last axes."""
+    return (..., *[slice(0, 1)] * ndim)
 
 
 def _each(numbers: Sequence[int], ndim: int) -> list[int]:

@@ -7,10 +7,9 @@ from typing import TypeVar
 
 import torch
 from torch import fx, nn
-from torch.nn.utils import parametrize
 
 from normeq.nn.affine_residual import AffineResidual
-from normeq.nn.copies import bake_hooked_norms, private_copy
+from normeq.nn.copies import bake_weights, private_copy
 from normeq.nn.fast.absorption import LINEAR_LAYERS, AbsorbingConv, absorb
 from normeq.nn.fast.borders import keep_borders
 from normeq.nn.fast.graph import GraphEditor, trace
@@ -40,9 +39,7 @@ def fold(net: ModuleT) -> ModuleT:
     True
     """
     fast = private_copy(net).eval().requires_grad_(False)
-    bake_hooked_norms(fast)
-    for module in list(fast.modules()):
-        bake(module)
+    bake_weights(fast)
     _rewrite(fast)
     for module in list(fast.modules()):
         for name, child in module.named_children():
@@ -84,22 +81,6 @@ def fuse(net: ModuleT) -> ModuleT:
     twin = private_copy(net, shared)
     _rewrite(twin)
     return twin
-
-
-def bake(module: nn.Module) -> None:
-    """Replace parametrized tensors by their values.
-
-    Unlike `torch.nn.utils.parametrize.remove_parametrizations`, which changes the class that a
-    module shares with its copies.
-    """
-    if not parametrize.is_parametrized(module):
-        return
-    names = list(module.parametrizations)  # type: ignore[arg-type]
-    values = {name: getattr(module, name) for name in names}
-    module.__class__ = parametrize.type_before_parametrizations(module)
-    del module.parametrizations
-    for name, value in values.items():
-        module.register_parameter(name, nn.Parameter(value, requires_grad=False))
 
 
 def _is_layer(module: nn.Module) -> bool:
