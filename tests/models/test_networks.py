@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,10 +11,11 @@ from helpers.small_networks import DENOISERS, EVERY_NETWORK, describe, tiny
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
+from torch.nn.utils import parametrize
 
 from normeq import equivariance_error
 from normeq.errors import UsageError
-from normeq.models import create, names, variants
+from normeq.models import create, load, names, save, variants
 
 every_network = pytest.mark.parametrize("options", EVERY_NETWORK, ids=describe)
 every_denoiser = pytest.mark.parametrize(
@@ -176,3 +178,23 @@ def test_the_papers_sizes() -> None:
 def test_names_and_variants() -> None:
     assert names() == ["drunet", "fdncnn", "ffdnet", "unet", "vgg8b"]
     assert "norm-equiv-residual" not in variants("vgg8b")
+
+
+@pytest.mark.parametrize("name", ["drunet", "fdncnn", "unet"])
+def test_telescoped_kernels_are_the_papers(name: str, tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    net = tiny(name, telescoped=True, blind=False).double()
+    x = sample({"name": name})
+    assert equivariance_error(net, x, 0.1).norm < 1e-9
+    raw = {key: value for key, value in net.named_parameters() if key.endswith("original")}
+    constrained = [m.weight for m in net.modules() if parametrize.is_parametrized(m)]
+    for original, kernel in zip(raw.values(), constrained, strict=True):
+        assert not torch.equal(original, kernel)
+        assert original.abs().max() <= 1  # torch's own bound, one over the root of the inputs
+    save(net, tmp_path / "net.safetensors", {})
+    assert torch.equal(load(tmp_path / "net.safetensors").double()(x, 0.1), net(x, 0.1))
+
+
+def test_only_the_affine_form_has_telescoped_kernels() -> None:
+    with pytest.raises(UsageError, match="telescoped kernels need the variant 'norm-equiv'"):
+        create("fdncnn", "scale-equiv", telescoped=True)

@@ -20,6 +20,7 @@ from normeq.nn import (
     ZeroSumConv2d,
     init_spread_,
 )
+from normeq.nn.constraint import Method
 
 Variant = Literal[
     "ordinary", "scale-equiv", "norm-equiv", "norm-equiv-residual", "norm-equiv-wrapped"
@@ -152,27 +153,38 @@ class DifferenceBlocks(PlainBlocks):
 
 
 class AffineBlocks(BuildingBlocks):
-    """The affine form: kernels that sum to one, sort pooling, affine residuals, copy padding."""
+    """The affine form: kernels that sum to one, sort pooling, affine residuals, copy padding.
+
+    With `telescoped`, kernels are parametrized and drawn as in the paper: learning is slower.
+    """
+
+    def __init__(self, telescoped: bool = False) -> None:
+        self.telescoped = telescoped
+        self.method: Method = "telescope" if telescoped else "project"
 
     def conv(self, inputs: int, outputs: int, kernel: int = 3, gain: float = 1.0) -> nn.Module:
-        conv = AffineConv2d(inputs, outputs, kernel, padding=kernel // 2)
+        conv = AffineConv2d(inputs, outputs, kernel, padding=kernel // 2, method=self.method)
         init_spread_(conv, gain)
-        return conv
+        return self._drawn(conv, inputs * kernel**2)
 
     def first_conv(self, inputs: int, outputs: int, maps: int = 0, parts: int = 1) -> nn.Module:
-        return AffineConv2d(inputs + maps, outputs, 3, padding=1, free_channels=maps)
+        conv = AffineConv2d(
+            inputs + maps, outputs, 3, padding=1, free_channels=maps, method=self.method
+        )
+        return self._drawn(conv, (inputs + maps) * 9)
 
     def last_conv(self, inputs: int, outputs: int, kernel: int = 3) -> nn.Module:
         return self.conv(inputs, outputs, kernel)
 
     def downsample(self, inputs: int, outputs: int) -> nn.Module:
-        return AffineConv2d(inputs, outputs, 2, stride=2)
+        conv = AffineConv2d(inputs, outputs, 2, stride=2, method=self.method)
+        return self._drawn(conv, inputs * 4)
 
     def upsample(self, inputs: int, outputs: int) -> nn.Module:
-        return AffineConvTranspose2d(inputs, outputs, 2)
+        return self._drawn(AffineConvTranspose2d(inputs, outputs, 2, method=self.method), inputs)
 
     def linear(self, inputs: int, outputs: int) -> nn.Module:
-        return AffineLinear(inputs, outputs)
+        return self._drawn(AffineLinear(inputs, outputs, method=self.method), inputs)
 
     def activation(self) -> nn.Module:
         return SortPool()
@@ -184,11 +196,19 @@ class AffineBlocks(BuildingBlocks):
         # (x + branch)/2 keeps the variance of x if that of the branch is three times as large.
         return 1.0, math.sqrt(3)
 
+    def _drawn(self, layer: nn.Module, fan_in: int) -> nn.Module:
+        """Draw what is telescoped as torch draws the weights of a layer."""
+        if self.telescoped:
+            bound = 1 / math.sqrt(fan_in)
+            nn.init.uniform_(next(layer.parameters()), -bound, bound)
+        return layer
 
-def blocks_for(variant: Variant, sort: bool = False) -> BuildingBlocks:
+
+def blocks_for(variant: Variant, sort: bool = False, telescoped: bool = False) -> BuildingBlocks:
     """Return what a variant is built from; a wrapped network is an ordinary one inside.
 
     Sort pooling belongs to the affine form; with `sort`, the others have it instead of ReLU.
+    Kernels of the affine form may be `telescoped`, as in the paper.
 
     Examples
     --------
@@ -201,7 +221,7 @@ def blocks_for(variant: Variant, sort: bool = False) -> BuildingBlocks:
         case "scale-equiv":
             return PlainBlocks(bias=False, sort=sort)
         case "norm-equiv":
-            return AffineBlocks()
+            return AffineBlocks(telescoped)
         case "norm-equiv-residual":
             return DifferenceBlocks(sort)
     raise UsageError(f"variant {variant!r} is unknown: use one of {', '.join(VARIANTS)}.")

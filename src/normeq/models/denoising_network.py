@@ -40,6 +40,8 @@ class DenoisingNetwork(Network):
         alone, where the first kernels then sum to zero over each channel.
     sort
         Whether sort pooling takes the place of ReLU in the variants that have it.
+    telescoped
+        Whether the kernels of norm-equiv are parametrized as in the paper, for comparison.
     """
 
     def __init__(
@@ -51,8 +53,11 @@ class DenoisingNetwork(Network):
         channels: int,
         separate_channels: bool,
         sort: bool = False,
+        telescoped: bool = False,
     ) -> None:
         super().__init__(variant)
+        if telescoped and variant != "norm-equiv":
+            raise UsageError(f"telescoped kernels need the variant 'norm-equiv', not '{variant}'.")
         if separate_channels and variant != "norm-equiv-residual":
             raise UsageError(
                 f"separate_channels needs the variant 'norm-equiv-residual', not '{variant}'."
@@ -70,7 +75,7 @@ class DenoisingNetwork(Network):
         self.takes_correlation = takes_correlation
         self.channels = channels
         self.separate_channels = separate_channels
-        self.build = blocks_for(variant, sort)
+        self.build = blocks_for(variant, sort, telescoped)
         self.stride = 1
         self.receptive_field: int | None = None
 

@@ -14,7 +14,7 @@ class DRUNet(UNet):
 
     Parameters
     ----------
-    variant, takes_sigma, takes_correlation, channels, separate_channels
+    variant, takes_sigma, takes_correlation, channels, separate_channels, telescoped
         See `DenoisingNetwork`.
     widths
         Channels at each scale, the finest first.
@@ -41,6 +41,7 @@ class DRUNet(UNet):
         separate_channels: bool = False,
         widths: Sequence[int] = (64, 128, 256, 512),
         blocks: int = 4,
+        telescoped: bool = False,
     ) -> None:
         super().__init__(
             variant,
@@ -51,4 +52,5 @@ class DRUNet(UNet):
             widths=widths,
             blocks=blocks,
             unshuffle=1,
+            telescoped=telescoped,
         )

@@ -16,7 +16,7 @@ class FDnCNN(DenoisingNetwork):
 
     Parameters
     ----------
-    variant, takes_sigma, takes_correlation, channels, separate_channels
+    variant, takes_sigma, takes_correlation, channels, separate_channels, telescoped
         See `DenoisingNetwork`.
     width
         Channels of the hidden layers.
@@ -47,6 +47,7 @@ class FDnCNN(DenoisingNetwork):
         width: int = 64,
         depth: int = 20,
         residual: bool = False,
+        telescoped: bool = False,
     ) -> None:
         if residual and variant not in ("ordinary", "scale-equiv"):
             raise UsageError(
@@ -59,6 +60,7 @@ class FDnCNN(DenoisingNetwork):
             takes_correlation=takes_correlation,
             channels=channels,
             separate_channels=separate_channels,
+            telescoped=telescoped,
         )
         self.residual = residual
         self.layers = conv_stack(self.build, channels, width, depth, self.maps, self.offsets)

@@ -19,7 +19,7 @@ class UNet(DenoisingNetwork):
 
     Parameters
     ----------
-    variant, takes_sigma, takes_correlation, channels, separate_channels
+    variant, takes_sigma, takes_correlation, channels, separate_channels, telescoped
         See `DenoisingNetwork`.
     widths
         Channels at each scale, the finest first.
@@ -53,6 +53,7 @@ class UNet(DenoisingNetwork):
         blocks: int = 2,
         unshuffle: int = 2,
         sort: bool = False,
+        telescoped: bool = False,
     ) -> None:
         super().__init__(
             variant,
@@ -61,6 +62,7 @@ class UNet(DenoisingNetwork):
             channels=channels,
             separate_channels=separate_channels,
             sort=sort,
+            telescoped=telescoped,
         )
         build = self.build
         gains = build.branch_gains(blocks * (2 * len(widths) - 1))
