@@ -90,6 +90,7 @@ def test_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert result.exit_code == 0, result.output
     assert "norm-equiv-wrapped" in result.stdout
     assert sorted(file.name for file in out.iterdir()) == [
+        "equivariance-table-claims.csv",
         "equivariance-table.csv",
         "equivariance-table.png",
     ]

@@ -49,6 +49,22 @@ def read_csv(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
+def text_table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Lay rows of the same columns out for a terminal.
+
+    >>> print(text_table([{"set": "Set12", "psnr": "30.9"}, {"set": "BSD68", "psnr": "29.5"}]))
+    set    psnr
+    Set12  30.9
+    BSD68  29.5
+    """
+    lines = [list(rows[0]), *([str(cell) for cell in row.values()] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    )
+
+
 def save_figure(path: Path, draw: Callable[[], Figure]) -> None:
     """Draw a figure and write it as PNG."""
     try:

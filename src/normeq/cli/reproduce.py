@@ -12,14 +12,30 @@ from normeq.reproduce.scale import Scale
 
 
 def reproduce(
-    name: Annotated[Result, typer.Argument(help="The table or figure.")],
+    name: Annotated[Result, typer.Argument(help="The table or figure, or all of them.")],
     out: Annotated[Path, typer.Option(help="Folder for the CSV and PNG files.")],
-    scale: Annotated[Scale, typer.Option(help="Size of the experiment.")] = Scale.SMALL,
+    data: Annotated[
+        Path | None, typer.Option(help="Folder with the sets of images: set12, bsd68, bsd400, ...")
+    ] = None,
+    runs: Annotated[
+        Path | None,
+        typer.Option(help="Folder that keeps trained networks, to be used again or continued."),
+    ] = None,
+    weights: Annotated[
+        Path | None,
+        typer.Option(help="Folder with weights that replace training, named like the recipes."),
+    ] = None,
+    scale: Annotated[
+        Scale,
+        typer.Option(help="paper: as large as there; small: hours; tiny: a trial of seconds."),
+    ] = Scale.SMALL,
 ) -> None:
-    """Measure a table or figure of the paper, print it, and write it as CSV and PNG."""
-    from importlib import import_module
+    """Measure a table or figure of the paper, print it beside the paper's, write CSV and PNG.
 
-    every = [result for result in Result if result != Result.ALL]
-    for result in every if name == Result.ALL else [name]:
-        module = import_module(f"normeq.reproduce.{result.value.replace('-', '_')}")
-        module.reproduce(out, scale)
+    Can be stopped at any time: the same command goes on where it was.
+    """
+    from normeq.reproduce.experiments import EXPERIMENTS, run_experiments
+    from normeq.reproduce.workspace import Workspace
+
+    names = EXPERIMENTS if name is Result.ALL else [name.value]
+    run_experiments(names, Workspace(out, scale, data, runs, weights, typer.echo))

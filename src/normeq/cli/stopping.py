@@ -8,6 +8,7 @@ from types import FrameType
 _NEXT = {
     "denoise": "give the same command again with --skip-existing to go on: finished results stay, "
     "and a Zarr resumes",
+    "reproduce": "give the same command again to go on: trained networks stay",
     "train": "give the same command again with --resume to go on",
 }
 

@@ -1,13 +1,17 @@
 """One module for each table or figure of the paper, measured anew.
 
-To add one, write a module with a function ``reproduce(out, scale)``, and name it in `Result`.
+To add one, write a module with a function ``reproduce(workspace)``, and ``networks(scale)`` if it
+needs trained ones, and name it in `Result`.
 """
 
 from enum import StrEnum
 
 
 class Result(StrEnum):
-    """A table or figure of the paper: the name of its module, with hyphens."""
+    """A table or figure of the paper: the name of its module, with hyphens; in order of `all`."""
 
     ALL = "all"
     EQUIVARIANCE_TABLE = "equivariance-table"
+    TRAINING_TABLE = "training-table"
+    NOISE_GENERALIZATION = "noise-generalization"
+    NOISE_FAMILIES = "noise-families"

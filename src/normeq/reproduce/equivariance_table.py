@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,10 +11,11 @@ import torch
 from numpy.typing import NDArray
 
 from normeq._support.photograph import sample_photograph
-from normeq._support.tables import make_folder, save_figure, write_csv
 from normeq.equivariance import TOLERANCES, Measurement, equivariance_error
 from normeq.reproduce.equivariance_rows import Subject, subjects
 from normeq.reproduce.scale import Scale
+from normeq.reproduce.verdicts import Claim, Verdict
+from normeq.reproduce.workspace import Workspace
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -24,7 +24,7 @@ __all__ = ["Row", "measure", "reproduce"]
 
 _ROUNDING = TOLERANCES[torch.float64]
 _SIGMA = 25 / 255
-_SIDES = {Scale.SMALL: 48, Scale.PAPER: 128}
+_SIDES = {Scale.TINY: 24, Scale.SMALL: 48, Scale.PAPER: 128}
 _SIGNS = {True: "✓", False: "✗"}
 _GREEN, _RED, _GREY = "#1a7f37", "#c62828", "#666666"
 
@@ -68,15 +68,29 @@ def measure(side: int = _SIDES[Scale.SMALL]) -> Iterator[Row]:
         yield Row(subject, _measure(subject, image))
 
 
-def reproduce(out: Path, scale: Scale = Scale.SMALL) -> None:
-    """Print the table, and write it as CSV and PNG into a folder."""
+def reproduce(workspace: Workspace) -> None:
+    """Print the table, and write it as CSV and PNG."""
     from tqdm import tqdm
 
-    make_folder(out)
-    rows = list(tqdm(measure(_SIDES[scale]), total=len(subjects()), unit="row", leave=False))
-    print(as_text(rows))
-    write_csv(out / "equivariance-table.csv", [as_record(row) for row in rows])
-    save_figure(out / "equivariance-table.png", lambda: draw(rows))
+    measured = measure(_SIDES[workspace.scale])
+    rows = list(tqdm(measured, total=len(subjects()), unit="row", leave=False))
+    workspace.say(as_text(rows))
+    workspace.table("equivariance-table", [as_record(row) for row in rows], show=False)
+    workspace.figure("equivariance-table", lambda: draw(rows))
+    workspace.judge("equivariance-table", [_claim(rows)])
+
+
+def _claim(rows: list[Row]) -> Claim:
+    """Judge the paper's table as a whole; where it is wrong, the note says why."""
+    paper = [row for row in rows if row.subject.section == rows[0].subject.section]
+    differing = [row for row in paper if not row.agrees]
+    return Claim(
+        "Which denoisers are scale- and shift-equivariant",
+        f"its table of {len(paper)} denoisers",
+        f"{len(paper) - len(differing)} of {len(paper)} as it says",
+        Verdict.FAILS if differing else Verdict.HOLDS,
+        "; ".join(f"{row.subject.name}: {row.note}" for row in differing),
+    )
 
 
 def as_text(rows: list[Row]) -> str:

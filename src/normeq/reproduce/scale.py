@@ -6,7 +6,8 @@ from enum import StrEnum
 
 
 class Scale(StrEnum):
-    """Size of an experiment: minutes on a laptop, or as large as in the paper."""
+    """Size of an experiment: a trial of seconds, hours on a laptop, or as large as in the paper."""
 
+    TINY = "tiny"
     SMALL = "small"
     PAPER = "paper"

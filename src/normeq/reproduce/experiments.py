@@ -1,0 +1,59 @@
+"""The loop over experiments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from types import ModuleType
+
+from normeq._support.tables import make_folder
+from normeq.reproduce import Result
+from normeq.reproduce.scale import Scale
+from normeq.reproduce.trainable import Trainable
+from normeq.reproduce.workspace import Unavailable, Workspace
+
+#: Every table and figure, in the order in which all of them are made.
+EXPERIMENTS = tuple(str(result) for result in Result if result is not Result.ALL)
+
+
+def run_experiments(names: Sequence[str], workspace: Workspace) -> None:
+    """Run experiments one after the other.
+
+    Of several, one whose images or folders are missing is skipped with a sentence; a single one
+    raises it.
+
+    Parameters
+    ----------
+    names
+        Some of `EXPERIMENTS`.
+    workspace
+        Where images, networks and results are.
+    """
+    make_folder(workspace.out)
+    for folder, option in ((workspace.data, "--data"), (workspace.weights, "--weights")):
+        if folder is not None and not folder.is_dir():
+            raise Unavailable(f"'{folder}', given by {option}, is not a folder.")
+    for number, name in enumerate(names, 1):
+        module = _module(name)
+        workspace.plan = _networks(names, workspace.scale)
+        workspace.say(f"\n{name} ({number} of {len(names)})")
+        try:
+            module.reproduce(workspace)
+        except Unavailable as missing:
+            if len(names) == 1:
+                raise
+            workspace.say(f"skipped: {missing}")
+
+
+def _networks(names: Sequence[str], scale: Scale) -> list[Trainable]:
+    """List the networks of some experiments, each once."""
+    listed: dict[str, Trainable] = {}
+    for name in names:
+        needed = getattr(_module(name), "networks", None)
+        for network in needed(scale) if needed else []:
+            listed.setdefault(network.name, network)
+    return list(listed.values())
+
+
+def _module(name: str) -> ModuleType:
+    return import_module(f"normeq.reproduce.{name.replace('-', '_')}")
