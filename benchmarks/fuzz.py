@@ -187,7 +187,11 @@ def work(originals: dict[str, Path], seed: int, first: int, pipe: Connection) ->
 
     warnings.simplefilter("ignore")
     sys.stderr = open("/dev/null", "w")  # noqa: SIM115  # what libraries print
-    number = first
+    with tempfile.TemporaryDirectory() as name:  # imports, which take longer than any file
+        number, (kind, original) = first, sorted(originals.items())[first % len(originals)]
+        copy = Path(name, original.name)
+        shutil.copytree(original, copy) if original.is_dir() else shutil.copyfile(original, copy)
+        pipe.send((kind, *outcome_of(copy)))
     while True:
         with tempfile.TemporaryDirectory() as name:
             kind, path = mutant(originals, Path(name), seed, number)
@@ -205,7 +209,8 @@ def fuzz(
     originals: dict[str, Path], seed: int, minutes: float, report: Callable[..., None]
 ) -> Counter[tuple[str, str]]:
     """Count what becomes of mutants, by kind and outcome."""
-    context = multiprocessing.get_context("fork")
+    # Not fork: threads that a library has started while the samples were written would be missing.
+    context = multiprocessing.get_context("spawn")
     counts: Counter[tuple[str, str]] = Counter()
     end = time.monotonic() + 60 * minutes
     number = 0
@@ -214,6 +219,9 @@ def fuzz(
         child = context.Process(target=work, args=(originals, seed, number, theirs), daemon=True)
         child.start()
         theirs.close()
+        kind, outcome, detail = ours.recv()
+        if outcome != "done":
+            raise SystemExit(f"{kind} itself is {outcome}: {detail}")
         while time.monotonic() < end:
             kind, detail = sorted(originals)[number % len(originals)], ""
             try:
@@ -239,17 +247,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--minutes", type=float, default=1.0)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", help="one kind of file, such as in.tif")
+    parser.add_argument("--only", help="some kinds of files, such as in.tif,in.czi")
     parser.add_argument("--keep", type=Path, help="where to put the mutants that failed")
     parser.add_argument("--csv", type=Path, default=CSV)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         originals: dict[str, Path] = {}
-        for kind in SAMPLES:
-            if options.only in (None, kind):
-                originals[kind] = Path(name, "originals", kind)
-                originals[kind].parent.mkdir(exist_ok=True)
-                write_sample(originals[kind])
+        for kind in options.only.split(",") if options.only else SAMPLES:
+            originals[kind] = Path(name, "originals", kind)
+            originals[kind].parent.mkdir(exist_ok=True)
+            write_sample(originals[kind])
 
         def report(number: int, kind: str, outcome: str, detail: str) -> None:
             print(f"{outcome} {kind} {number}: {detail}", flush=True)

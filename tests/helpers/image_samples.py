@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from normeq.images import Band, ImageFile, open_image
+from normeq.images.gzipped import pack
 from normeq.images.source import Pixels
 
 
@@ -26,6 +27,8 @@ def copy(path: Path, target: Path, rows: int = 7, axes: str | None = None) -> No
         for part in source.parts:
             part.write(target, bands_of(part, rows, inverted))
         source.complete(target)
+        if target.suffix == ".gz":
+            pack(target)
 
 
 def inverted(pixels: Pixels) -> Pixels:

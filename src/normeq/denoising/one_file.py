@@ -22,7 +22,9 @@ from normeq.denoising.preparation import Choice
 from normeq.denoising.progress import Shares
 from normeq.denoising.walk_options import WalkOptions
 from normeq.errors import BusyError, FileError, writing
-from normeq.images import MAX_PIXELS, Band, ImageFile, open_image
+from normeq.images import MAX_PIXELS, Band, ImageFile, is_store, open_image
+from normeq.images.converting import Writer, writer_for
+from normeq.images.gzipped import pack
 from normeq.images.provenance import Provenance, digest
 
 log = logging.getLogger(__name__)
@@ -117,6 +119,7 @@ def denoise_file(
     with open_image(path, options.axes, options.max_pixels, options.part) as source:
         outcome.header = header(source)
         outcome.planes = sum(part.planes for part in source.parts)
+        writer = writer_for(source, target)
         if options.dry_run:
             outcome.status = "planned"
             return
@@ -131,13 +134,13 @@ def denoise_file(
                 provenance = _provenance(source, walks[0], outcome, options)
                 for part in source.parts:
                     part.provenance = provenance
-                if source.resumable:
-                    _write_folder(walks[0], source, target, options, outcome, shares)
+                if is_store(target):
+                    _write_folder(walks[0], source, target, writer, options, outcome, shares)
                 else:
                     with replacing(target) as temporary:
-                        for walk, part in zip(walks, source.parts, strict=True):
-                            part.write(temporary, _watched(walk.bands(), source, shares))
-                        source.complete(temporary)
+                        _write_file(walks, source, temporary, writer, shares)
+                        if target.suffix.lower() == ".gz":
+                            pack(temporary)
                 if options.record:
                     with replacing(target.with_name(f"{target.name}.json")) as temporary:
                         temporary.write_text(f"{provenance.as_json()}\n", encoding="ascii")
@@ -191,10 +194,23 @@ def _is_skipped(target: Path, options: FileOptions) -> bool:
     return True
 
 
+def _write_file(
+    walks: list[Walk], source: ImageFile, target: Path, writer: Writer, shares: Shares
+) -> None:
+    """Write all images of a file, in their own format or by another's writer."""
+    if writer is not type(source).write:
+        writer(source, target, _watched(walks[0].bands(), source, shares))
+        return
+    for walk, part in zip(walks, source.parts, strict=True):
+        part.write(target, _watched(walk.bands(), source, shares))
+    source.complete(target)
+
+
 def _write_folder(
     walk: Walk,
     source: ImageFile,
     target: Path,
+    writer: Writer,
     options: FileOptions,
     outcome: Outcome,
     shares: Shares,
@@ -207,7 +223,8 @@ def _write_folder(
         for _, start in journal.done:
             rows = max(0, min(walk.plan.rows, source.height - start))
             shares.add(rows * source.width * source.samples / source.pixels)
-        source.write(partial, journal.recorded(_watched(walk.bands(journal.done), source, shares)))
+        bands = _watched(walk.bands(journal.done), source, shares)
+        writer(source, partial, journal.recorded(bands))
         # Until all of it is on the disk, the journal is what a killed run goes on from.
         sync_tree(partial)
         journal.close()
@@ -223,7 +240,8 @@ def _watched(bands: Iterator[Band], source: ImageFile, shares: Shares) -> Iterat
 
 def _key(walk: Walk, source: ImageFile, options: FileOptions) -> str:
     """Return a digest of everything that a result depends on: input, model and options."""
-    files = [(file, file.stat()) for file in sorted(source.path.rglob("*")) if file.is_file()]
+    inside = sorted(source.path.rglob("*")) if source.path.is_dir() else [source.path]
+    files = [(file, file.stat()) for file in inside if file.is_file()]
     about = [
         str(source.path.resolve()),
         [(str(f.relative_to(source.path)), s.st_size, s.st_mtime_ns) for f, s in files],

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from normeq.errors import FileError, UsageError, printable
 from normeq.images import extension_of, format_of, is_store, result_extension, split_part
+from normeq.images.converting import can_be_created
 
 log = logging.getLogger(__name__)
 
@@ -105,7 +106,7 @@ def output_paths(inputs: Sequence[Path], output: Path | None) -> list[Path]:
     if output is None:
         targets = [beside(path) for path in inputs]
     elif len(inputs) == 1 and not _is_folder(output) and format_of(output) is not None:
-        targets = [_same_format(inputs[0], output)]
+        targets = [_possible(inputs[0], output)]
     elif output.suffix and not _is_folder(output):
         wanted = "of a known kind" if len(inputs) == 1 else "for several images a folder"
         raise UsageError(f"--output {output}: must be {wanted}.")
@@ -142,8 +143,11 @@ def _named(path: Path) -> tuple[str, str]:
     return split_part(path)[0].name.removesuffix(extension_of(path)), result_extension(path)
 
 
-def _same_format(path: Path, output: Path) -> Path:
+def _possible(path: Path, output: Path) -> Path:
+    """Return a file for the result of an image, if its format can be written."""
     extension = result_extension(path)
-    if extension and format_of(Path(f"result{extension}")) != format_of(output):
-        raise UsageError(f"--output {output}: the result has the format of {path}: {extension}.")
+    if extension and not can_be_created(path, output):
+        raise UsageError(
+            f"--output {output}: is not written from {path}; the result can be {extension}."
+        )
     return output

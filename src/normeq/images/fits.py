@@ -96,7 +96,7 @@ class FitsSource(FitsImage):
         return plain
 
     def complete(self, target: Path) -> None:
-        """Note the provenance, renew checksums, and compress the copy if the original is."""
+        """Note the provenance, and renew checksums."""
         numbers = [part.unit.number for part in (self, *self._others)]
         if self.provenance is not None:
             for number in numbers:
@@ -104,7 +104,6 @@ class FitsSource(FitsImage):
         units = read_units(target)
         for number in numbers:
             renew_checksums(target, units[number])
-        super().complete(target)
 
     @property
     def parts(self) -> Sequence[ImageFile]:

@@ -11,7 +11,6 @@ import numpy as np
 
 from normeq._support.atomic import reserve
 from normeq.errors import reading
-from normeq.images.gzipped import pack
 from normeq.images.source import Band, ImageFile, IndexedSource, Pixels, checked_dtype
 
 
@@ -72,11 +71,6 @@ class MappedFile(IndexedSource, ImageFile):
             image = self._map(target, "r+")
             image[self.index(band.frame, rows)] = self.from_plane(band.pixels)
         self.finish(target)
-
-    def complete(self, target: Path) -> None:
-        """Compress the copy, if the original is."""
-        if self.path.suffix.lower() == ".gz":
-            pack(target)
 
     def finish(self, target: Path) -> None:
         """Bring what a copy says of its pixels up to date."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +30,11 @@ class NpySource(MappedFile):
                 axes or default_axes(stored.shape),
                 "F" if fortran else "C",
             )
+
+    @property
+    def unportable(self) -> Sequence[str]:
+        """Nothing: an array and no more."""
+        return ()
 
 
 def create(path: Path, image: Pixels) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +60,13 @@ class NpzSource(IndexedSource, ImageFile):
                         with archive.open(member) as other:
                             while data := other.read(2**20):
                                 file.write(data)
+
+    @property
+    def unportable(self) -> Sequence[str]:
+        """The other arrays, if there are any."""
+        with zipfile.ZipFile(self.path) as archive:
+            others = len(archive.namelist()) - 1
+        return ("its other arrays",) if others else ()
 
     def close(self) -> None:
         """Drop the decoded array."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,7 +16,7 @@ from PIL.WebPImagePlugin import WebPImageFile
 
 from normeq.errors import InputError, reading
 from normeq.images.axes import same_axes
-from normeq.images.png import calibration_of, chunk, write_png
+from normeq.images.png import calibration_of, chunk, unportable_chunks, write_png
 from normeq.images.source import Band, Calibration, DecodedFile, Pixels
 
 _SAMPLES = {"L": 1, "LA": 2, "RGB": 3, "RGBA": 4}
@@ -48,6 +48,11 @@ class PictureFile(DecodedFile):
     def calibration(self) -> Calibration:
         """Pixel size."""
         return calibration_of(self._chunks)
+
+    @property
+    def unportable(self) -> Sequence[str]:
+        """Colour profile, texts and camera."""
+        return unportable_chunks(self._chunks)
 
     def decode(self) -> Pixels:
         """Decode the image."""

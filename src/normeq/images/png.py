@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -56,6 +56,11 @@ class PngSource(DecodedFile):
         """Pixel size."""
         return calibration_of(self._chunks)
 
+    @property
+    def unportable(self) -> Sequence[str]:
+        """Colour profile, texts and camera."""
+        return unportable_chunks(self._chunks)
+
     def decode(self) -> Pixels:
         """Decode the image."""
         if self.dtype == np.uint16 and self.samples > 1:
@@ -80,10 +85,16 @@ class PngSource(DecodedFile):
 def write_png(source: ImageFile, target: Path, bands: Iterable[Band], chunks: bytes = b"") -> None:
     """Write the bands of an image of uint8 or uint16 as PNG, with `chunks` before the pixels."""
     size = (source.height, source.width, source.samples)
-    if source.provenance is not None:
-        chunks += chunk(b"tEXt", b"Software\0" + source.provenance.as_line().encode("ascii"))
-        chunks += chunk(b"tEXt", b"normeq\0" + source.provenance.as_json().encode("ascii"))
+    chunks += provenance_chunks(source)
     encode_png(target, size, source.dtype, (band.pixels for band in bands), chunks)
+
+
+def provenance_chunks(source: ImageFile) -> bytes:
+    """Say how the result of an image was made."""
+    if source.provenance is None:
+        return b""
+    texts = (f"Software\0{source.provenance.as_line()}", f"normeq\0{source.provenance.as_json()}")
+    return b"".join(chunk(b"tEXt", text.encode("ascii")) for text in texts)
 
 
 def create(path: Path, image: Pixels) -> None:
@@ -131,6 +142,12 @@ def calibration_of(chunks: bytes) -> Calibration:
             for axis, count in (("X", across), ("Y", down)):
                 sizes |= calibrated(axis, 1 / count if count else 0, "m" if unit == 1 else None)
     return Calibration(sizes)
+
+
+def unportable_chunks(chunks: bytes) -> list[str]:
+    """Return the names of the chunks that say more than the pixel size."""
+    kinds = {kind.decode("ascii") for kind, _ in split_chunks(chunks)} - {"pHYs"}
+    return [f"its chunks {', '.join(sorted(kinds))}"] if kinds else []
 
 
 def split_chunks(chunks: bytes) -> Iterator[tuple[bytes, bytes]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -46,6 +46,12 @@ class PnmSource(MappedFile):
                 header.end(),
                 same_axes(axes, "YX" if kind == 5 else "YXS"),
             )
+
+    @property
+    def unportable(self) -> Sequence[str]:
+        """The largest value, where it is not that of the dtype."""
+        usual = np.iinfo(self.dtype).max
+        return () if self._white == usual else (f"that its largest value is {self._white}",)
 
     def write(self, target: Path, bands: Iterable[Band]) -> None:
         """Write a file of the same kind; no pixel is above its largest value."""

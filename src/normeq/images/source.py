@@ -148,8 +148,6 @@ class ImageFile(ImageSource):
     format: ClassVar[str]
     #: Whether rows are read from the file when asked for, or the image is decoded whole.
     streams: ClassVar[bool] = True
-    #: Whether `write` can add bands to a target that it left unfinished.
-    resumable: ClassVar[bool] = False
     #: What an image is called in a file that holds several.
     title: str = ""
     #: What `write` notes in the result, where the format has a place for it.
@@ -165,6 +163,11 @@ class ImageFile(ImageSource):
     def calibration(self) -> Calibration:
         """Pixel sizes and names of channels, as far as the file has them."""
         return Calibration()
+
+    @property
+    def unportable(self) -> Sequence[str]:
+        """What the file says beside pixels and calibration, and another format would lose."""
+        return ("its header",)
 
     @property
     def parts(self) -> Sequence[ImageFile]:

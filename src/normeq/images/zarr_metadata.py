@@ -53,6 +53,20 @@ def calibration_of(group: Any) -> Calibration:
     return Calibration(sizes, channels)
 
 
+def unportable(node: Any, levels: list[str]) -> list[str]:
+    """Return, in words, what a result in another format would lose of an array or image."""
+    attributes = dict(node.attrs)
+    attributes |= attributes.pop("ome", {})
+    names = set(attributes) - {"multiscales", "_ARRAY_DIMENSIONS", "version"}
+    omero = attributes.get("omero", {})
+    channels = omero.get("channels", []) if isinstance(omero, dict) else [omero]
+    if all(isinstance(channel, dict) and set(channel) <= {"label"} for channel in channels):
+        names.discard("omero")
+    lost = [f"its attributes {', '.join(sorted(map(str, names))[:6])}"] if names else []
+    others = [name for name, _ in node.members() if name not in levels] if levels else []
+    return lost + ([f"its {', '.join(sorted(others)[:6])}"] if others else [])
+
+
 def named_axes(array: Any) -> str | None:
     """Return the axes that an array names itself (Zarr 3, xarray), if rows and columns are."""
     names = getattr(array.metadata, "dimension_names", None)

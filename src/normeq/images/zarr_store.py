@@ -12,7 +12,7 @@ import math
 import os
 import shutil
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ from normeq.images.zarr_metadata import (
     multiscales,
     named_axes,
     rechunk,
+    unportable,
 )
 from normeq.images.zarr_pyramid import check_pyramid, downsample
 from normeq.images.zarr_safety import ContainedStore, bound_chunks, check_entry
@@ -45,12 +46,12 @@ class ZarrSource(IndexedSource, ImageFile):
     """A Zarr array, or the first multiscale image of an OME-Zarr group."""
 
     format = "Zarr"
-    resumable = True
 
     def __init__(self, path: Path, axes: str | None = None) -> None:
         with reading(path, self.format):
             store = ContainedStore(path, read_only=True)
             node: Any = zarr.open(store, mode="r", use_consolidated=False)
+            self._node = node
             self._levels: list[str] = []
             found = None
             self._calibration = Calibration()
@@ -72,6 +73,11 @@ class ZarrSource(IndexedSource, ImageFile):
     def calibration(self) -> Calibration:
         """Pixel sizes and names of channels of an OME-Zarr."""
         return self._calibration
+
+    @property
+    def unportable(self) -> Sequence[str]:
+        """Attributes that say more than axes, pixel size and channels, and other arrays."""
+        return unportable(self._node, self._levels)
 
     def _plane_chunks(self) -> tuple[int, ...]:
         """Return chunks of about the volume of the input's that lie within one plane."""

@@ -24,7 +24,6 @@ class ZippedZarrSource(ZarrSource):
     """A Zarr array or OME-Zarr image in a zip file."""
 
     format = "Zarr"
-    resumable = False
 
     def __init__(self, path: Path, axes: str | None = None) -> None:
         folder = tempfile.mkdtemp(prefix="normeq-")

@@ -17,6 +17,9 @@ from normeq.images.tiff.layout import regrouped
 _STRIP_PIXELS = 2**20
 # The leading axes that OME has: time, depth and channels.
 _OME_AXES = "TZC"
+OME_DTYPES = {
+    "int8", "int16", "int32", "uint8", "uint16", "uint32", "float32", "float64",
+}  # fmt: skip
 
 
 def write_ome(source: ImageFile, target: Path, bands: Iterable[Band]) -> None:
@@ -41,7 +44,8 @@ def write_ome(source: ImageFile, target: Path, bands: Iterable[Band]) -> None:
 def ome_axes(source: ImageFile) -> tuple[str, tuple[int, ...]]:
     """Return leading axes and lengths in OME's terms: others take the place of one that is free."""
     plane = "YXS" if source.samples > 1 else "YX"
-    names = [axis for axis in source.axes if axis not in plane]
+    # Samples that are not stored together are channels.
+    names = [axis.replace("S", "C") for axis in source.axes if axis not in plane]
     long = [
         (name, length) for name, length in zip(names, source.leading, strict=True) if length > 1
     ]

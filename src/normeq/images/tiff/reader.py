@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -191,6 +191,13 @@ class TiffSource(ImageFile):
         from normeq.images.tiff.calibration import calibration_of
 
         return calibration_of(self)
+
+    @property
+    def unportable(self) -> Sequence[str]:
+        """What its tags and description say beside axes, pixel size and channels."""
+        from normeq.images.tiff.portability import unportable
+
+        return unportable(self)
 
     def read(self, frame: int, start: int, stop: int) -> Pixels:
         """Return rows of a frame."""

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from normeq.images.physical_units import calibrated
 from normeq.images.source import Band, Calibration
 from normeq.images.tiff.ome_writer import ome_axes, write_ome
 from normeq.images.tiff.reader import TiffSource
 
-_MICROMETERS_PER_METER = 1e6
 _MPP = re.compile(r"\bMPP = ([0-9.]{1,20})")
 
 
@@ -30,8 +30,8 @@ class VendorTiffSource(TiffSource):
         if self.tif.stk_metadata:
             return _of_stk(self.tif.stk_metadata)
         found = _MPP.search(self.key.description)
-        sizes = {axis: float(found.group(1)) for axis in "XY"} if found else {}
-        return Calibration(sizes)
+        size = found.group(1) if found else None
+        return Calibration(calibrated("X", size, "um") | calibrated("Y", size, "um"))
 
     def write(self, target: Path, bands: Iterable[Band]) -> None:
         """Write an OME-TIFF."""
@@ -39,20 +39,14 @@ class VendorTiffSource(TiffSource):
 
 
 def _of_lsm(about: dict[str, Any]) -> Calibration:
-    sizes = {
-        axis: float(about[f"VoxelSize{axis}"]) * _MICROMETERS_PER_METER
-        for axis in "XYZ"
-        if about.get(f"VoxelSize{axis}")
-    }
-    if about.get("TimeIntervall"):  # as tifffile spells it
-        sizes["T"] = float(about["TimeIntervall"])
+    sizes = calibrated("T", about.get("TimeIntervall"), "s")  # as tifffile spells it
+    for axis in "XYZ":
+        sizes |= calibrated(axis, about.get(f"VoxelSize{axis}"), "m")
     return Calibration(sizes, tuple(about.get("ChannelColors", {}).get("ColorNames", ())))
 
 
 def _of_stk(about: dict[str, Any]) -> Calibration:
-    if about.get("CalibrationUnits") not in ("um", "µm", "microns"):
-        return Calibration()
-    distances = [abs(float(distance)) for distance in about.get("ZDistance", ())]
-    steps = {"X": about.get("XCalibration"), "Y": about.get("YCalibration")}
-    steps["Z"] = distances[-1] if len(distances) > 1 else None
-    return Calibration({axis: float(step) for axis, step in steps.items() if step})
+    unit, distances = about.get("CalibrationUnits"), list(about.get("ZDistance", ()))
+    sizes = calibrated("X", about.get("XCalibration"), unit)
+    sizes |= calibrated("Y", about.get("YCalibration"), unit)
+    return Calibration(sizes | calibrated("Z", distances[-1] if len(distances) > 1 else None, unit))
