@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import csv
-import json
 from pathlib import Path
 
 import numpy as np
@@ -129,18 +127,6 @@ def test_networks_of_the_user_get_the_level_if_they_need_it(photographs, tmp_pat
     assert f"Failing does not take the images of {photographs} (size 64)." in result.stderr
 
 
-def test_what_was_skipped_and_what_is_no_number_is_said(photographs, tmp_path, monkeypatch):
-    (photographs / "broken.png").write_bytes(b"no image")
-    (tmp_path / "lost.py").write_text("def all():\n    return lambda image: image * float('nan')\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    command = ["evaluate", "lost:all", "--data", str(photographs), "--sigma", "25", "--json"]
-    result = CliRunner().invoke(app, command)
-    assert "2 images (skipped: 1 unreadable)" in result.stderr
-    printed = json.loads(result.stdout, parse_constant=pytest.fail)
-    assert printed["skipped"] == {"unreadable": 1}
-    assert [score["psnr"] for score in printed["images"]] == [None, None]
-
-
 def test_functions_get_the_level_if_they_take_it(tmp_path, monkeypatch):
     (tmp_path / "denoisers_of_mine.py").write_text(
         "def brighter():\n    return lambda image: image + 1\n"
@@ -149,39 +135,6 @@ def test_functions_get_the_level_if_they_take_it(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     assert_adds("denoisers_of_mine:brighter", 1.0)
     assert_adds("denoisers_of_mine:by_level", 0.5)
-
-
-def test_the_command_prints_a_table_json_and_csv_that_agree(photographs, tmp_path):
-    command = ["evaluate", "gaussian_filter", "--data", str(photographs), "--sigma", "15,25.5"]
-    table = CliRunner().invoke(app, [*command, "--csv", str(tmp_path / "scores.csv")])
-    assert table.exit_code == 0, table.output
-    result = json.loads(CliRunner().invoke(app, [*command, "--json"]).stdout)
-    with (tmp_path / "scores.csv").open() as file:
-        rows = list(csv.DictReader(file))
-    assert [(row["image"], float(row["psnr"])) for row in rows] == [
-        (score["image"], score["psnr"]) for score in result["images"]
-    ]
-    assert [score["sigma"] for score in result["means"]] == [15.0, 25.5]
-    last = table.stdout.splitlines()[-1].split()
-    assert last[:2] == ["mean", "25.5"]
-    assert float(last[2]) == pytest.approx(result["means"][1]["psnr"], abs=1e-3)
-
-
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        (["--sigma", "loud"], "--sigma 'loud' is not a list of numbers"),
-        (["--noise", "salt"], "'salt' is not known"),
-        (["--csv", "one.png/scores.csv"], "one.png: cannot be written"),
-        (["--sigma", "15,0"], "sigma is 0; noise levels are positive"),
-    ],
-)
-def test_the_command_explains_what_it_cannot_do(photographs, options, sentence, monkeypatch):
-    monkeypatch.chdir(photographs)
-    command = ["evaluate", "mean_filter", "--data", str(photographs), "--sigma", "25", *options]
-    result = CliRunner().invoke(app, command)
-    assert result.exit_code != 0
-    assert sentence in result.stderr
 
 
 def test_a_denoiser_may_find_out_about_the_noise_by_itself(tmp_path):

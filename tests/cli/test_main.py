@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from importlib.metadata import version
+from pathlib import Path
 
+import typer
 from typer.testing import CliRunner
 
-import normeq
+import normeq.cli
 from normeq.cli import app
 
 
@@ -15,6 +17,14 @@ def test_version_is_that_of_the_package() -> None:
     assert result.exit_code == 0
     assert result.stdout == f"normeq {normeq.__version__}\n"
     assert version("normeq") == normeq.__version__
+
+
+def test_every_command_has_a_module_and_tests_of_its_name() -> None:
+    folders = Path(normeq.cli.__file__).parent, Path(__file__).parent
+    for command in typer.main.get_group(app).commands:
+        name = command.replace("-", "_")
+        assert (folders[0] / f"{name}.py").exists(), command
+        assert (folders[1] / f"test_{name}.py").exists(), command
 
 
 def test_help_describes_the_program_not_its_callback() -> None:

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-from typer.testing import CliRunner
 
-from normeq.cli import app
 from normeq.equivariance import Deviation, Measurement
 from normeq.reproduce import equivariance_table
 from normeq.reproduce.equivariance_rows import Subject, subjects
@@ -81,26 +77,3 @@ def test_the_whole_table() -> None:
     surprises = {row.subject.name: row.note for row in measure()}
     assert {name for name, note in surprises.items() if note} == {"WNNM"}
     assert "unexplained" not in surprises.values()
-
-
-def test_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(equivariance_table, "subjects", lambda: subjects()[-3:])
-    out = tmp_path / "new" / "folder"
-    result = CliRunner().invoke(app, ["reproduce", "equivariance-table", "--out", str(out)])
-    assert result.exit_code == 0, result.output
-    assert "norm-equiv-wrapped" in result.stdout
-    assert sorted(file.name for file in out.iterdir()) == [
-        "equivariance-table-claims.csv",
-        "equivariance-table.csv",
-        "equivariance-table.png",
-    ]
-
-
-def test_an_unwritable_folder_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(equivariance_table, "subjects", lambda: subjects()[-1:])
-    (tmp_path / "file").write_text("in the way")
-    result = CliRunner().invoke(
-        app, ["reproduce", "all", "--out", str(tmp_path / "file" / "folder")]
-    )
-    assert result.exit_code == 1
-    assert "cannot be written" in result.output

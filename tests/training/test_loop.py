@@ -2,26 +2,17 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
 import torch
-from helpers.photographs import SHORT, short_recipe, write_photographs
-from typer.testing import CliRunner
+from helpers.training_runs import assert_same_run, short_recipe, write_photographs
 
 import normeq
-from normeq.cli import app
 from normeq.errors import FileError, InputError, UsageError
 from normeq.training import DivergedError, checkpoint, train
 from normeq.training.data import Patches
 from normeq.training.log import read_table
-
-Tensors = dict[str, torch.Tensor]
 
 
 @pytest.fixture(scope="module")
@@ -35,31 +26,6 @@ def finished(photographs: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
     out = tmp_path_factory.mktemp("finished") / "run"
     train(short_recipe(), photographs, out, validation=photographs)
     return out
-
-
-def command(photographs: Path, out: Path, *more: str) -> list[str]:
-    overrides = [word for field in SHORT for word in ("--set", field)]
-    folders = ["--data", str(photographs), "--validation", str(photographs), "--out", str(out)]
-    return ["train", "tiny", *folders, *overrides, *more]
-
-
-def assert_same_run(one: Path, other: Path, tolerance: float = 0.0) -> None:
-    ours, theirs = (checkpoint.newest(run / "checkpoints") for run in (one, other))
-    for value in ("step", "samples"):
-        assert ours.values[value] == theirs.values[value]
-    assert ours.values["best"] == pytest.approx(theirs.values["best"], abs=1e-6)
-    assert_same_tensors(ours.tensors, theirs.tensors, tolerance)
-    for name in ("best.safetensors", "last.safetensors"):
-        assert (one / name).exists() == (other / name).exists()
-        if (one / name).exists():
-            weights = (normeq.load(run / name).state_dict() for run in (one, other))
-            assert_same_tensors(*weights, tolerance)
-
-
-def assert_same_tensors(ours: Tensors, theirs: Tensors, tolerance: float) -> None:
-    assert ours.keys() == theirs.keys()
-    for name, tensor in ours.items():
-        torch.testing.assert_close(tensor, theirs[name], rtol=0, atol=tolerance)
 
 
 def test_a_run_leaves_weights_logs_a_curve_and_its_recipe(finished):
@@ -107,24 +73,6 @@ def test_training_learns_to_denoise(photographs, tmp_path):
     assert (report.steps, report.samples) == (150, 600)
 
 
-@pytest.mark.parametrize("kept", [4, 8])  # before the first validation, and after it
-def test_a_run_killed_at_any_moment_ends_as_if_it_never_was(photographs, finished, tmp_path, kept):
-    out = tmp_path / "run"
-    process = subprocess.Popen(
-        [sys.executable, "-m", "normeq", *command(photographs, out)],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    while not (out / "checkpoints" / f"step-{kept:09d}.safetensors").exists():
-        assert process.poll() is None, f"the run ended before its checkpoint of step {kept}"
-        time.sleep(0.001)
-    process.kill()
-    assert process.wait() != 0
-    train(short_recipe(), photographs, out, validation=photographs, resume=True)
-    assert_same_run(out, finished)
-    assert read_table(out / "validation.csv") == read_table(finished / "validation.csv")
-
-
 @pytest.mark.parametrize("damage", [b"", None])
 def test_a_damaged_newest_checkpoint_costs_only_the_steps_since_the_one_before(
     photographs, finished, tmp_path, damage
@@ -138,44 +86,6 @@ def test_a_damaged_newest_checkpoint_costs_only_the_steps_since_the_one_before(
     with pytest.warns(UserWarning, match="Falling back to the one before"):
         report = train(short_recipe(), photographs, out, validation=photographs, resume=True)
     assert report.steps == 4
-    assert_same_run(out, finished)
-
-
-def test_two_processes_share_a_batch_and_end_with_the_weights_of_one(photographs, tmp_path):
-    double = "optimization.dtype=float64"
-    train(short_recipe(double), photographs, tmp_path / "one", validation=photographs)
-    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    words = command(photographs, tmp_path / "two", "--set", double)
-    finished = subprocess.run(
-        [sys.executable, *launcher, "-m", "normeq", *words],
-        env=os.environ | {"ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert finished.returncode == 0, finished.stderr
-    assert "processes: 2" in finished.stdout
-    assert_same_run(tmp_path / "one", tmp_path / "two", tolerance=1e-9)
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_stop_keeps_the_last_step(photographs, finished, tmp_path, number, monkeypatch):
-    sample = Patches.sample
-
-    def interrupting(self: Patches, index: int):
-        if index == 20:
-            signal.raise_signal(number)
-        return sample(self, index)
-
-    out = tmp_path / "run"
-    with monkeypatch.context() as interrupted:
-        interrupted.setattr(Patches, "sample", interrupting)
-        result = CliRunner().invoke(app, command(photographs, out))
-    assert result.exit_code == 130, result.output
-    step = checkpoint.newest(out / "checkpoints").values["step"]
-    assert f"stopped after step {step}; continue with --resume" in result.stderr
-    assert step < 12
-    assert CliRunner().invoke(app, command(photographs, out, "--resume")).exit_code == 0
     assert_same_run(out, finished)
 
 
@@ -248,18 +158,6 @@ def test_a_run_says_where_its_weights_come_from_and_resumes_without_them(photogr
     train(longer, photographs, tmp_path / "run", resume=True)
     card = normeq.load(tmp_path / "run" / "last.safetensors").card
     assert card["started_from"] == {"weights": str(begun), "steps": 5}
-
-
-def test_without_the_extra_the_command_says_what_to_install(photographs, tmp_path, monkeypatch):
-    for name in [name for name in sys.modules if name.startswith("normeq.training")]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.delattr(normeq, "training")
-    monkeypatch.setitem(sys.modules, "accelerate", None)
-    result = CliRunner().invoke(app, command(photographs, tmp_path / "run"))
-    assert result.exit_code == 2
-    assert (
-        "needs the package accelerate; install it with pip install 'normeq[train]'" in result.stderr
-    )
 
 
 def test_mistakes_are_told_before_any_work(photographs, finished, tmp_path):

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 from accelerate import Accelerator
-from helpers.photographs import short_recipe
+from helpers.training_runs import short_recipe
 
 from normeq.errors import UsageError
 from normeq.training.recipe import NetworkSettings, Optimization

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from helpers.photographs import short_recipe
+from helpers.training_runs import short_recipe
 from skimage import data
 
 from normeq.training.recipe import Validation

@@ -1,16 +1,13 @@
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 
 import pytest
 from torch import nn
-from typer.testing import CliRunner
 
 from normeq.bench import Case, denoise_parts, measure, multiply_adds
 from normeq.bench.table import read_timings, write_timings
 from normeq.bench.variant_times import _interleaved, _ratio, build, cases
-from normeq.cli import app
 from normeq.models import create
 from normeq.nn import AffineConv2d, AffineResidual, SortPool
 
@@ -81,24 +78,6 @@ def test_multiply_adds_of_known_networks() -> None:
     assert multiply_adds(nn.ConvTranspose2d(1, 3, 2, stride=2)) == 12
 
 
-def test_command_writes_a_table_and_a_chart(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import normeq.bench
-
-    def tiny(network: str, job: str, **options: object) -> object:
-        return measure(network, job, **TINY)
-
-    monkeypatch.setattr(normeq.bench, "measure", tiny)
-    result = CliRunner().invoke(app, ["bench", "unet", "-o", str(tmp_path)])
-    assert result.exit_code == 0, result.output
-    with (tmp_path / "speed.csv").open() as file:
-        rows = list(csv.DictReader(file))
-    assert {row["job"] for row in rows} == {"inference", "training"}
-    assert all(float(row["ratio"]) > 0 for row in rows)
-    assert (tmp_path / "speed.png").read_bytes().startswith(b"\x89PNG")
-
-
 def test_networks_measured_before_stay_in_the_table(tmp_path: Path) -> None:
     unet = measure("unet", "inference", **TINY)
     fdncnn = measure("fdncnn", "inference", batch=1, size=16, rounds=1, width=4, depth=3)
@@ -115,12 +94,6 @@ def test_networks_measured_before_stay_in_the_table(tmp_path: Path) -> None:
 def test_a_table_of_another_version_is_replaced(tmp_path: Path) -> None:
     (tmp_path / "speed.csv").write_text("network,seconds\nunet,1\n")
     assert read_timings(tmp_path / "speed.csv") == []
-
-
-def test_command_refuses_unknown_networks() -> None:
-    result = CliRunner().invoke(app, ["bench", "resnet"])
-    assert result.exit_code == 2
-    assert "drunet" in result.output
 
 
 def test_parts_of_denoising_a_file() -> None:
