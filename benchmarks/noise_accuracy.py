@@ -29,7 +29,7 @@ from normeq._support.tables import read_csv, save_figure, write_csv
 from normeq.images import read
 from normeq.images.folder import read_folder, to_unit
 from normeq.noise import NoiseModel, estimate_noise, measure_blocks, poisson_gaussian
-from normeq.noise.figure import noise_figure
+from normeq.noise.noise_figure import noise_figure
 from normeq.noise.sampling import reader_of
 
 Floats = NDArray[np.float64]

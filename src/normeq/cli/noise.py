@@ -35,7 +35,7 @@ def noise(
     from normeq.denoising.image_parts import estimate_part, part_reader, parts_of
     from normeq.images import open_image
     from normeq.noise import estimate_noise_of, measure_blocks
-    from normeq.noise.figure import noise_figure
+    from normeq.noise.noise_figure import noise_figure
 
     found = {}
     with open_image(image, axes) as source:
