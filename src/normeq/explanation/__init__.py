@@ -1,8 +1,8 @@
 """Adaptive filters: what each pixel of a denoised image is made of."""
 
 from normeq.explanation.adaptive_filter import MOST_PIXELS, AdaptiveFilter, explain
-from normeq.explanation.figure import describe, draw_pixels, draw_weights, filter_figure
 from normeq.explanation.file_plane import FilePlane
+from normeq.explanation.filter_figure import describe, draw_pixels, draw_weights, filter_figure
 
 __all__ = [
     "MOST_PIXELS",
