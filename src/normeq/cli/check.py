@@ -46,8 +46,8 @@ def check(
     """
     from normeq.denoising.names import resolve
     from normeq.denoising.probes import takes_sigma
-    from normeq.equivariance.verdicts import check as measure
-    from normeq.equivariance.verdicts import table, verdict
+    from normeq.equivariance.error_table import check as measure
+    from normeq.equivariance.error_table import table, verdict
     from normeq.errors import calling
 
     f = resolve(model)
