@@ -2,7 +2,7 @@
 
 from normeq.explanation.adaptive_filter import MOST_PIXELS, AdaptiveFilter, explain
 from normeq.explanation.file_plane import FilePlane
-from normeq.explanation.filter_figure import describe, draw_pixels, draw_weights, filter_figure
+from normeq.explanation.filter_plot import describe, draw_pixels, draw_weights, filter_figure
 
 __all__ = [
     "MOST_PIXELS",
