@@ -7,11 +7,11 @@ from typer.testing import CliRunner
 
 from normeq.cli import app
 from normeq.reproduce import equivariance_table
-from normeq.reproduce.equivariance_rows import subjects
+from normeq.reproduce.equivariance_rows import entries
 
 
 def test_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(equivariance_table, "subjects", lambda: subjects()[-3:])
+    monkeypatch.setattr(equivariance_table, "entries", lambda: entries()[-3:])
     out = tmp_path / "new" / "folder"
     result = CliRunner().invoke(app, ["reproduce", "equivariance-table", "--out", str(out)])
     assert result.exit_code == 0, result.output
@@ -24,7 +24,7 @@ def test_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_unwritable_folder_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(equivariance_table, "subjects", lambda: subjects()[-1:])
+    monkeypatch.setattr(equivariance_table, "entries", lambda: entries()[-1:])
     (tmp_path / "file").write_text("in the way")
     result = CliRunner().invoke(
         app, ["reproduce", "all", "--out", str(tmp_path / "file" / "folder")]

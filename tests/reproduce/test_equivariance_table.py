@@ -6,7 +6,7 @@ import pytest
 
 from normeq.equivariance import Deviation, Measurement
 from normeq.reproduce import equivariance_table
-from normeq.reproduce.equivariance_rows import Subject, subjects
+from normeq.reproduce.equivariance_rows import TableEntry, entries
 from normeq.reproduce.equivariance_table import Row, as_record, as_text, draw, measure
 
 SLOW = {"WNNM", "WNNM, group means kept"}
@@ -15,13 +15,13 @@ PAPER += ["DnCNN", "NLRN", "SwinIR", "Restormer", "DRUNet"]
 
 
 def row(name: str, scale: float, shift: float, said: tuple[bool, bool], cause: str = "") -> Row:
-    subject = Subject("Section", name, lambda: abs, True, said, cause)
+    entry = TableEntry("Section", name, lambda: abs, True, said, cause)
     worst = {
         "scale": Deviation(scale, 10.0, 0.0),
         "shift": Deviation(shift, 1.0, -0.5),
         "norm": Deviation(max(scale, shift), 10.0, 0.0),
     }
-    return Row(subject, Measurement(worst))
+    return Row(entry, Measurement(worst))
 
 
 @pytest.fixture
@@ -34,11 +34,11 @@ def rows() -> list[Row]:
 
 
 def test_the_papers_columns_come_first() -> None:
-    assert [subject.name for subject in subjects()][: len(PAPER)] == PAPER
+    assert [entry.name for entry in entries()][: len(PAPER)] == PAPER
 
 
 def test_names_are_unique() -> None:
-    names = [(subject.section, subject.name) for subject in subjects()]
+    names = [(entry.section, entry.name) for entry in entries()]
     assert len(set(names)) == len(names)
 
 
@@ -64,16 +64,16 @@ def test_layouts(rows: list[Row]) -> None:
 
 
 @pytest.mark.parametrize(
-    "subject", [s for s in subjects() if s.name not in SLOW], ids=lambda subject: subject.name
+    "entry", [s for s in entries() if s.name not in SLOW], ids=lambda entry: entry.name
 )
-def test_every_row_is_as_said(subject: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(equivariance_table, "subjects", lambda: [subject])
+def test_every_row_is_as_said(entry: TableEntry, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(equivariance_table, "entries", lambda: [entry])
     [measured] = measure(side=24)
     assert measured.agrees, (measured.measured, measured.note)
 
 
 @pytest.mark.slow
 def test_the_whole_table() -> None:
-    surprises = {row.subject.name: row.note for row in measure()}
+    surprises = {row.entry.name: row.note for row in measure()}
     assert {name for name, note in surprises.items() if note} == {"WNNM"}
     assert "unexplained" not in surprises.values()

@@ -8,12 +8,12 @@ from helpers.paper_sets import write_sets
 from normeq._support.locking import locked
 from normeq.errors import BusyError, FileError
 from normeq.models import create, load, save
-from normeq.reproduce.denoisers import SEEDS, Denoiser, reductions, with_seeds
+from normeq.reproduce.denoisers import SEEDS, PaperDenoiser, reductions, with_seeds
 from normeq.reproduce.scale import Scale
 from normeq.reproduce.workspace import Unavailable, Workspace
 from normeq.training import Stopped, load_recipe
 
-NETWORK = Denoiser("fdncnn", "norm-equiv-residual", blind=True)
+NETWORK = PaperDenoiser("fdncnn", "norm-equiv-residual", blind=True)
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def workspace(tmp_path: Path) -> Workspace:
     data = write_sets(tmp_path / "data", "bsd400", "bsd32")
     said: list[str] = []
     space = Workspace(tmp_path, Scale.TINY, data, tmp_path / "runs", say=said.append)
-    space.plan = [NETWORK, Denoiser("fdncnn", "ordinary", blind=True)]
+    space.plan = [NETWORK, PaperDenoiser("fdncnn", "ordinary", blind=True)]
     return space
 
 
@@ -37,7 +37,7 @@ def test_a_network_is_trained_once_and_then_used_again(workspace, monkeypatch):
         "training paper-fdncnn-norm-equiv-residual-blind at scale tiny: network 1 of 2, "
         "time left not known yet"
     )
-    monkeypatch.setattr(Denoiser, "train", None)  # to be called no more
+    monkeypatch.setattr(PaperDenoiser, "train", None)  # to be called no more
     second = NETWORK.network(workspace)
     assert first.variant == second.variant == "norm-equiv-residual"
     assert NETWORK.steps_left(workspace) == 0
@@ -75,7 +75,7 @@ def test_an_interrupted_run_goes_on_and_ends_the_same(workspace, monkeypatch):
 
 
 def test_another_recipe_is_another_run(workspace):
-    seeded = Denoiser("fdncnn", "norm-equiv-residual", blind=True, seed=1)
+    seeded = PaperDenoiser("fdncnn", "norm-equiv-residual", blind=True, seed=1)
     folders = {each.run_folder(workspace).name for each in (NETWORK, seeded)}
     assert len(folders) == 2
     assert all(name.startswith("tiny-fdncnn-norm-equiv-residual-blind") for name in folders)
@@ -126,17 +126,19 @@ def test_two_commands_do_not_train_one_network(workspace):
 def test_recipes_at_the_papers_scale_are_the_shipped_ones():
     for form in ("ordinary", "scale-equiv", "norm-equiv"):
         for blind in (True, False):
-            each = Denoiser("drunet", form, blind)
+            each = PaperDenoiser("drunet", form, blind)
             same = {"description"}
             shipped = load_recipe(each.name).model_dump(exclude=same)
             assert each.recipe(Scale.PAPER).model_dump(exclude=same) == shipped
-    telescoped = Denoiser("drunet", "norm-equiv-telescoped", False).recipe(Scale.PAPER)
+    telescoped = PaperDenoiser("drunet", "norm-equiv-telescoped", False).recipe(Scale.PAPER)
     assert telescoped.network.size == {"telescoped": True}
     assert telescoped.optimization.steps == 1_800_000
 
 
 def test_the_repeated_row_has_three_seeds():
-    listed = with_seeds([Denoiser("drunet", form, True) for form in ("ordinary", "norm-equiv")])
+    listed = with_seeds(
+        [PaperDenoiser("drunet", form, True) for form in ("ordinary", "norm-equiv")]
+    )
     assert [each.seed for each in listed if each.form == "norm-equiv"] == list(SEEDS)
     assert [each.seed for each in listed if each.form == "ordinary"] == [0]
     assert any("steps=4000" in line for line in reductions(Scale.SMALL))
@@ -146,5 +148,5 @@ def test_the_time_left_is_told_from_what_was_measured(workspace):
     NETWORK.network(workspace)
     path = only(workspace.runs) / "best.safetensors"
     save(load(path), path, {"hours": 2.0})
-    Denoiser("fdncnn", "ordinary", blind=True).network(workspace)
+    PaperDenoiser("fdncnn", "ordinary", blind=True).network(workspace)
     assert "network 2 of 2, about 2.0 hours left" in workspace.say.__self__[-1]

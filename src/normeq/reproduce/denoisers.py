@@ -83,7 +83,7 @@ def reductions(scale: Scale) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Denoiser(Trainable):
+class PaperDenoiser(Trainable):
     """One network of the paper, or one of our forms.
 
     Attributes
@@ -183,13 +183,14 @@ def rise(curve: Sequence[tuple[int, float]]) -> float:
     return value - earlier[-1] if earlier else float("inf")
 
 
-def with_seeds(denoisers: Sequence[Denoiser]) -> list[Denoiser]:
+def with_seeds(denoisers: Sequence[PaperDenoiser]) -> list[PaperDenoiser]:
     """Add the other seeds of the row that is repeated in every comparison."""
     added = []
     for each in denoisers:
         seeds = SEEDS if each.form == REPEATED else (each.seed,)
         added += [
-            Denoiser(each.architecture, each.form, each.blind, each.noise, seed) for seed in seeds
+            PaperDenoiser(each.architecture, each.form, each.blind, each.noise, seed)
+            for seed in seeds
         ]
     return added
 

@@ -12,7 +12,7 @@ from normeq.models import create
 from normeq.models.building_blocks import VARIANTS, Variant
 from normeq.reproduce.networks import NLRN, DnCNN, Restormer, SwinIR, random_network
 
-__all__ = ["Subject", "subjects"]
+__all__ = ["TableEntry", "entries"]
 
 _SMALL_SIZES: dict[str, dict[str, Any]] = {
     "fdncnn": {"width": 16, "depth": 6},
@@ -30,7 +30,7 @@ _WNNM_CAUSE = (
 
 
 @dataclass(frozen=True)
-class Subject:
+class TableEntry:
     """A denoiser to be measured.
 
     Attributes
@@ -57,20 +57,20 @@ class Subject:
     cause: str = ""
 
 
-def subjects() -> list[Subject]:
+def entries() -> list[TableEntry]:
     """List the denoisers of the paper's table, then the rest."""
     return [*_paper(), *_other_methods(), *_variants()]
 
 
-def _paper() -> list[Subject]:
+def _paper() -> list[TableEntry]:
     section = "The paper's table"
 
-    def classical(title: str, name: str, said: tuple[bool, bool], cause: str = "") -> Subject:
-        return Subject(section, title, lambda: METHODS[name], METHODS[name].blind, said, cause)
+    def classical(title: str, name: str, said: tuple[bool, bool], cause: str = "") -> TableEntry:
+        return TableEntry(section, title, lambda: METHODS[name], METHODS[name].blind, said, cause)
 
-    def network(title: str, factory: Callable[[], Any]) -> Subject:
+    def network(title: str, factory: Callable[[], Any]) -> TableEntry:
         build = partial(random_network, factory)
-        return Subject(section, title, build, blind=True, said=(False, False))
+        return TableEntry(section, title, build, blind=True, said=(False, False))
 
     return [
         classical("TV", "tv", (True, True)),
@@ -84,11 +84,13 @@ def _paper() -> list[Subject]:
         network("SwinIR", SwinIR),
         network("Restormer", Restormer),
         # The published DRUNet has no bias and takes a noise map.
-        Subject(section, "DRUNet", _network("drunet", "scale-equiv", False), False, (True, False)),
+        TableEntry(
+            section, "DRUNet", _network("drunet", "scale-equiv", False), False, (True, False)
+        ),
     ]
 
 
-def _other_methods() -> list[Subject]:
+def _other_methods() -> list[TableEntry]:
     section = "Filters and other forms"
     filters = {
         "Mean filter": "mean_filter",
@@ -96,14 +98,14 @@ def _other_methods() -> list[Subject]:
         "Median filter": "median_filter",
     }
 
-    def with_option(title: str, name: str, **options: Any) -> Subject:
-        return Subject(
+    def with_option(title: str, name: str, **options: Any) -> TableEntry:
+        return TableEntry(
             section, title, lambda: partial(METHODS[name], **options), False, (True, False)
         )
 
     return [
         *(
-            Subject(section, t, partial(METHODS.__getitem__, n), True, (True, True))
+            TableEntry(section, t, partial(METHODS.__getitem__, n), True, (True, True))
             for t, n in filters.items()
         ),
         with_option("NL-Ridge, linear constraint", "nlridge", constraint="linear"),
@@ -111,9 +113,9 @@ def _other_methods() -> list[Subject]:
     ]
 
 
-def _variants() -> list[Subject]:
+def _variants() -> list[TableEntry]:
     return [
-        Subject(
+        TableEntry(
             "Our variants",
             f"{_TITLES[name]}, {variant}",
             build := _network(name, variant, blind=True),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from normeq.reproduce import noise_generalization
-from normeq.reproduce.denoisers import ARCHITECTURES, TITLES, TRAINED_AT, Denoiser, rise
+from normeq.reproduce.denoisers import ARCHITECTURES, TITLES, TRAINED_AT, PaperDenoiser, rise
 from normeq.reproduce.measuring import noisy_psnr, psnr_by_sigma
 from normeq.reproduce.noise_generalization import SIGMAS, Measured, as_rows, claims, draw
 from normeq.reproduce.scale import Scale
@@ -19,7 +19,7 @@ def architectures(scale: Scale) -> tuple[str, ...]:
     return ARCHITECTURES if scale is Scale.PAPER else ("fdncnn",)
 
 
-def networks(scale: Scale) -> list[Denoiser]:
+def networks(scale: Scale) -> list[PaperDenoiser]:
     """List the blind networks, trained at one level of each kind of noise."""
     return [
         network

@@ -14,7 +14,7 @@ from normeq.reproduce.denoisers import (
     SEEDS,
     TITLES,
     TRAINED_AT,
-    Denoiser,
+    PaperDenoiser,
     rise,
     with_seeds,
 )
@@ -42,10 +42,12 @@ Measured = dict[tuple[str, int], dict[float, float]]
 
 def networks(
     scale: Scale, architectures: Sequence[str] = ARCHITECTURES, noise: str = "gaussian"
-) -> list[Denoiser]:
+) -> list[PaperDenoiser]:
     """List the blind networks, trained at one level of one kind of noise."""
     forms = FORMS if noise == "gaussian" else PAPER_FORMS
-    return with_seeds([Denoiser(a, form, True, noise) for a in architectures for form in forms])
+    return with_seeds(
+        [PaperDenoiser(a, form, True, noise) for a in architectures for form in forms]
+    )
 
 
 def reproduce(workspace: Workspace) -> None:
