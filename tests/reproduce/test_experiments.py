@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from normeq._support.tables import read_csv
 from normeq.cli import app
 from normeq.reproduce import equivariance_table
-from normeq.reproduce.equivariance_rows import subjects
+from normeq.reproduce.equivariance_rows import entries
 from normeq.reproduce.experiments import EXPERIMENTS, run_experiments
 from normeq.reproduce.scale import Scale
 from normeq.reproduce.workspace import Unavailable, Workspace
@@ -72,7 +72,7 @@ def test_missing_sets_and_folders_are_sentences(tmp_path, data):
 
 
 def test_of_all_experiments_those_that_lack_something_are_skipped(tmp_path, monkeypatch):
-    monkeypatch.setattr(equivariance_table, "subjects", lambda: subjects()[-1:])
+    monkeypatch.setattr(equivariance_table, "entries", lambda: entries()[-1:])
     arguments = ["reproduce", "all", "--out", str(tmp_path), "--scale", "tiny"]
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0, result.output
