@@ -16,6 +16,10 @@ TINY: dict[str, dict[str, Any]] = {
     "unet": {"widths": (4, 6), "blocks": 1},
     "vgg8b": {"widths": (4, 4, 6, 6, 6, 6), "hidden": 24, "image_size": 20},
 }
+_UNSIZED = set(names()) - TINY.keys()
+if _UNSIZED:
+    raise LookupError(f"give {', '.join(sorted(_UNSIZED))} a tiny size in TINY, in {__file__}")
+
 DENOISERS = [name for name in names() if name != "vgg8b"]
 #: Every network, variant, blindness and nonlinearity, as keyword arguments of `create`.
 EVERY_NETWORK: list[dict[str, Any]] = [

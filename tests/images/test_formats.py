@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tifffile
 import zarr
+from helpers.file_samples import SAMPLES
 from helpers.image_samples import sample
 from PIL import Image
 
@@ -20,6 +21,12 @@ def test_extensions_are_lower_case_and_belong_to_one_format() -> None:
     extensions = [extension for format in FORMATS for extension in format.extensions]
     assert len(extensions) == len(set(extensions))
     assert all(extension == extension.lower() and extension[0] == "." for extension in extensions)
+
+
+def test_every_format_has_a_sample() -> None:
+    """Damage, provenance and round trips are tested on samples."""
+    sampled = {format_of(Path(name)) for name in SAMPLES}
+    assert [format.name for format in FORMATS if format not in sampled] == []
 
 
 @pytest.mark.parametrize("format", FORMATS, ids=lambda format: format.name)

@@ -15,7 +15,7 @@ from torch.nn.utils import parametrize
 
 from normeq import equivariance_error
 from normeq.errors import UsageError
-from normeq.models import create, load, names, save, variants
+from normeq.models import create, load, save, variants
 
 every_network = pytest.mark.parametrize("options", EVERY_NETWORK, ids=describe)
 every_denoiser = pytest.mark.parametrize(
@@ -175,8 +175,7 @@ def test_the_papers_sizes() -> None:
     assert parameters("unet") == pytest.approx(1.04e6, rel=0.01)
 
 
-def test_names_and_variants() -> None:
-    assert names() == ["drunet", "fdncnn", "ffdnet", "unet", "vgg8b"]
+def test_a_classifier_has_no_residual_form() -> None:
     assert "norm-equiv-residual" not in variants("vgg8b")
 
 

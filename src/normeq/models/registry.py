@@ -28,8 +28,8 @@ def names() -> list[str]:
 
     Examples
     --------
-    >>> names()
-    ['drunet', 'fdncnn', 'ffdnet', 'unet', 'vgg8b']
+    >>> "drunet" in names()
+    True
     """
     return sorted(_ARCHITECTURES)
 
