@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 from helpers.paper_sets import write_random_weights, write_sets
 from typer.testing import CliRunner
@@ -11,6 +13,8 @@ from typer.testing import CliRunner
 from normeq._support.tables import read_csv
 from normeq.cli import app
 from normeq.reproduce import equivariance_table
+from normeq.reproduce.adaptive_filters import choose_places
+from normeq.reproduce.denoisers import PAPER_FORMS
 from normeq.reproduce.equivariance_rows import entries
 from normeq.reproduce.experiments import EXPERIMENTS, run_experiments
 from normeq.reproduce.scale import Scale
@@ -60,6 +64,85 @@ def test_noise_families(tmp_path, data):
     kinds = [row["network"].split(", ")[1] for row in rows]
     assert list(dict.fromkeys(kinds)) == ["uniform noise", "laplace noise", "rayleigh noise"]
     assert (tmp_path / "noise-families-fdncnn.png").exists()
+
+
+def test_psnr_table(tmp_path):
+    data = write_sets(tmp_path / "data", "set12", "bsd68")
+    weights = write_random_weights(tmp_path / "weights", "psnr-table")
+    run("psnr-table", tmp_path, data, weights)
+    rows = read_csv(tmp_path / "psnr-table.csv")
+    assert len(rows) == 2 * 2 * 6
+    first = rows[0]
+    assert (first["network"], first["form"], first["set"]) == ("DRUNet", "ordinary", "Set12")
+    assert (first["paper 15"], first["paper 50"], first["spread"]) == ("33.23", "27.87", "")
+    assert {row["spread"] == "" for row in rows if row["form"] == "norm-equiv"} == {False}
+    assert not (tmp_path / "psnr-table.png").exists()  # weights that were given have no curves
+    shutil.rmtree(data / "bsd68")
+    said = run("psnr-table", tmp_path, data, weights)
+    assert any(line.startswith("skipped: psnr-table needs the set bsd68") for line in said)
+    assert {row["set"] for row in read_csv(tmp_path / "psnr-table.csv")} == {"Set12"}
+
+
+def test_explicit_normalization(tmp_path, data):
+    weights = write_random_weights(tmp_path / "weights", "explicit-normalization")
+    run("explicit-normalization", tmp_path, data, weights)
+    rows = read_csv(tmp_path / "explicit-normalization.csv")
+    for row in rows:
+        same = abs(float(row["as it is"]) - float(row["scaled"])) < 0.01
+        if row["form"] != "ordinary":
+            assert same  # a scale-equivariant network does it by itself
+    shifts = read_csv(tmp_path / "explicit-normalization-shift.csv")
+    by_form = {form: [float(r["psnr"]) for r in shifts if r["form"] == form and r["seed"] == "0"]
+               for form in ("scale-equiv", "norm-equiv")}  # fmt: skip
+    assert np.ptp(by_form["norm-equiv"]) < 0.01 < np.ptp(by_form["scale-equiv"])
+    patches = read_csv(tmp_path / "explicit-normalization-patches.csv")
+    assert all(float(list(row.values())[1]) <= float(list(row.values())[2]) for row in patches)
+
+
+def test_adaptive_filters(tmp_path, data):
+    weights = write_random_weights(tmp_path / "weights", "adaptive-filters")
+    run("adaptive-filters", tmp_path, data, weights)
+    rows = read_csv(tmp_path / "adaptive-filters.csv")
+    assert [row["pixel"] for row in rows[:3]] == ["flat", "edge", "texture"]
+    sums = {form: [float(r["sum"]) for r in rows if r["form"] == form] for form in PAPER_FORMS}
+    assert np.allclose(sums["norm-equiv"], 1, atol=1e-4)
+    assert not np.allclose(sums["scale-equiv"], 1, atol=1e-2)
+    assert (tmp_path / "adaptive-filters.png").exists()
+
+
+def test_places_are_flat_on_an_edge_and_in_texture():
+    image = np.zeros((120, 120))
+    image[:, 60:] = 0.5
+    image[70:, 80:] += 0.3 * np.random.default_rng(0).random((50, 40))
+    places = choose_places(image)
+    assert abs(places["edge"][1] - 59.5) < 3
+    assert min(places["texture"]) > 70
+    assert abs(places["flat"][1] - 59.5) > 10
+
+
+def test_normalization_sweep(tmp_path, data):
+    weights = write_random_weights(tmp_path / "weights", "normalization-sweep")
+    run("normalization-sweep", tmp_path, data, weights)
+    rows = read_csv(tmp_path / "normalization-sweep.csv")
+    pairs = {(row["a"], row["b"]) for row in rows if row["form"] == "ordinary"}
+    assert pairs == {("0.0", "0.5"), ("0.0", "1.0"), ("0.5", "1.0")}
+    for row in read_csv(tmp_path / "normalization-sweep-summary.csv"):
+        assert float(row["norm-equiv varies by"]) < 0.01
+        assert float(row["best"]) >= float(row["natural (0, 1)"])
+    (tmp_path / "fmd").mkdir()
+    with pytest.raises(Unavailable, match="needs images in"):
+        run("normalization-sweep", tmp_path, tmp_path, weights)
+
+
+def test_time_table(tmp_path):
+    run("time-table", tmp_path)
+    rows = read_csv(tmp_path / "time-table.csv")
+    assert [row["variant"] for row in rows] == [
+        "ordinary", "scale-equiv", "sort only", "affine only", "norm-equiv",
+    ]  # fmt: skip
+    assert rows[-1]["paper training ratio, CPU"] == "1.21"
+    assert rows[-1]["paper inference ratio, GPU"] == "1.82"
+    assert float(rows[1]["training ratio"]) == 1
 
 
 def test_missing_sets_and_folders_are_sentences(tmp_path, data):

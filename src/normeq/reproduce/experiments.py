@@ -7,11 +7,14 @@ from importlib import import_module
 from types import ModuleType
 
 from normeq._support.tables import make_folder
+from normeq.errors import NormeqError
 from normeq.reproduce import Result
 from normeq.reproduce.scale import Scale
 from normeq.reproduce.trainable import Trainable
 from normeq.reproduce.workspace import Unavailable, Workspace
 
+#: Exit code of a command that was asked to stop.
+STOPPED = 130
 #: Every table and figure, in the order in which all of them are made.
 EXPERIMENTS = tuple(str(result) for result in Result if result is not Result.ALL)
 
@@ -19,8 +22,8 @@ EXPERIMENTS = tuple(str(result) for result in Result if result is not Result.ALL
 def run_experiments(names: Sequence[str], workspace: Workspace) -> None:
     """Run experiments one after the other.
 
-    Of several, one whose images or folders are missing is skipped with a sentence; a single one
-    raises it.
+    Of several, one whose images or folders are missing is skipped with a sentence, and one that
+    fails, as by a training that diverges, does not stop the others; a single one raises it.
 
     Parameters
     ----------
@@ -33,16 +36,22 @@ def run_experiments(names: Sequence[str], workspace: Workspace) -> None:
     for folder, option in ((workspace.data, "--data"), (workspace.weights, "--weights")):
         if folder is not None and not folder.is_dir():
             raise Unavailable(f"'{folder}', given by {option}, is not a folder.")
+    failed = []
     for number, name in enumerate(names, 1):
-        module = _module(name)
         workspace.plan = _networks(names, workspace.scale)
         workspace.say(f"\n{name} ({number} of {len(names)})")
         try:
-            module.reproduce(workspace)
-        except Unavailable as missing:
-            if len(names) == 1:
+            _module(name).reproduce(workspace)
+        except NormeqError as error:
+            if len(names) == 1 or error.exit_code == STOPPED:
                 raise
-            workspace.say(f"skipped: {missing}")
+            if isinstance(error, Unavailable):
+                workspace.say(f"skipped: {error}")
+            else:
+                failed.append(name)
+                workspace.say(f"failed: {error}")
+    if failed:
+        raise NormeqError(f"{len(failed)} of {len(names)} experiments failed: {', '.join(failed)}.")
 
 
 def _networks(names: Sequence[str], scale: Scale) -> list[Trainable]:

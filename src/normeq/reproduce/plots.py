@@ -25,18 +25,14 @@ def draw_lines(
     lines: Mapping[str, Sequence[tuple[float, float]]],
     xlabel: str,
     ylabel: str = "PSNR (dB)",
+    style: str = ".-",
 ) -> None:
-    """Draw a line through the points of each variant, in its colour."""
+    """Draw a line through the points of each variant, in the colour of the name it begins with."""
     for label, points in lines.items():
         if points:
-            style = {"ls": "--"} if label == "noisy" else {"marker": "."}
-            axes.plot(
-                [x for x, _ in points],
-                [y for _, y in points],
-                label=label,
-                color=COLORS.get(label),
-                **style,  # type: ignore[arg-type]
-            )
+            color = COLORS.get(label.split(",")[0])
+            given = "--" if label == "noisy" else style
+            axes.plot(*zip(*points, strict=True), given, label=label, color=color)
     axes.set(xlabel=xlabel, ylabel=ylabel)
     axes.grid(alpha=0.3)
     axes.legend(fontsize=8)
