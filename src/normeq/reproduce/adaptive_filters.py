@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from normeq.explanation import AdaptiveFilter, draw_weights, explain
 from normeq.metrics import psnr
-from normeq.reproduce.denoisers import PAPER_FORMS, REPEATED, TRAINED_AT, Denoiser, with_seeds
+from normeq.reproduce.denoisers import PAPER_FORMS, REPEATED, TRAINED_AT, PaperDenoiser, with_seeds
 from normeq.reproduce.explicit_normalization import image_of_set12
 from normeq.reproduce.measuring import image_function
 from normeq.reproduce.scale import Scale
@@ -45,9 +45,9 @@ class Seen:
     filters: dict[str, AdaptiveFilter]
 
 
-def networks(scale: Scale) -> list[Denoiser]:
+def networks(scale: Scale) -> list[PaperDenoiser]:
     """List the blind DRUNets, trained at one noise level."""
-    return with_seeds([Denoiser("drunet", form, blind=True) for form in PAPER_FORMS])
+    return with_seeds([PaperDenoiser("drunet", form, blind=True) for form in PAPER_FORMS])
 
 
 def reproduce(workspace: Workspace) -> None:

@@ -14,7 +14,14 @@ from numpy.typing import NDArray
 
 from normeq.images.folder import to_unit
 from normeq.metrics import psnr
-from normeq.reproduce.denoisers import PAPER_FORMS, REPEATED, TRAINED_AT, Denoiser, rise, with_seeds
+from normeq.reproduce.denoisers import (
+    PAPER_FORMS,
+    REPEATED,
+    TRAINED_AT,
+    PaperDenoiser,
+    rise,
+    with_seeds,
+)
 from normeq.reproduce.measuring import image_function
 from normeq.reproduce.plots import draw_lines
 from normeq.reproduce.scale import Scale
@@ -36,9 +43,9 @@ LOW = 0.2
 _PATCH = 16
 
 
-def networks(scale: Scale) -> list[Denoiser]:
+def networks(scale: Scale) -> list[PaperDenoiser]:
     """List the blind DRUNets, trained at one noise level."""
-    return with_seeds([Denoiser("drunet", form, blind=True) for form in PAPER_FORMS])
+    return with_seeds([PaperDenoiser("drunet", form, blind=True) for form in PAPER_FORMS])
 
 
 def reproduce(workspace: Workspace) -> None:

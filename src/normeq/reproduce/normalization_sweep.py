@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from normeq import images
 from normeq.metrics import psnr
 from normeq.nn import normalized
-from normeq.reproduce.denoisers import REPEATED, Denoiser, with_seeds
+from normeq.reproduce.denoisers import REPEATED, PaperDenoiser, with_seeds
 from normeq.reproduce.scale import Scale
 from normeq.reproduce.verdicts import Claim, Verdict, is_above, spread_of
 from normeq.reproduce.workspace import Unavailable, Workspace
@@ -30,9 +30,11 @@ _IMAGES = {Scale.TINY: 2, Scale.SMALL: 6, Scale.PAPER: 48}
 _SIDES = {Scale.TINY: 32, Scale.SMALL: 256, Scale.PAPER: 512}
 
 
-def networks(scale: Scale) -> list[Denoiser]:
+def networks(scale: Scale) -> list[PaperDenoiser]:
     """List the blind DRUNets that are compared."""
-    return with_seeds([Denoiser("drunet", form, blind=True) for form in ("ordinary", REPEATED)])
+    return with_seeds(
+        [PaperDenoiser("drunet", form, blind=True) for form in ("ordinary", REPEATED)]
+    )
 
 
 def reproduce(workspace: Workspace) -> None:

@@ -12,7 +12,7 @@ from normeq.reproduce.denoisers import (
     REPEATED,
     TELESCOPED,
     TITLES,
-    Denoiser,
+    PaperDenoiser,
     rise,
     with_seeds,
 )
@@ -49,9 +49,11 @@ _LARGEST_GAP = 0.05
 Measured = dict[tuple[str, int, str], dict[float, float]]
 
 
-def networks(scale: Scale) -> list[Denoiser]:
+def networks(scale: Scale) -> list[PaperDenoiser]:
     """List the non-blind networks: the paper's variants and our forms."""
-    return with_seeds([Denoiser(a, form, blind=False) for a in ARCHITECTURES for form in FORMS])
+    return with_seeds(
+        [PaperDenoiser(a, form, blind=False) for a in ARCHITECTURES for form in FORMS]
+    )
 
 
 def reproduce(workspace: Workspace) -> None:
