@@ -19,9 +19,10 @@ def info(
 ) -> None:
     """Show the card of a model, or the header of an image."""
     from normeq.images import format_of, split_part
+    from normeq.images.addresses import Address, located
 
-    path = Path(what)
-    if split_part(path)[0].exists() and format_of(path):
+    path = located(what)
+    if isinstance(path, Address) or (split_part(path)[0].exists() and format_of(path)):
         _print_rows(_of_image(path))
         return
     rows, card = _of_model(what)

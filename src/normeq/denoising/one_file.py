@@ -25,7 +25,7 @@ from normeq.errors import BusyError, FileError, writing
 from normeq.images import MAX_PIXELS, Band, ImageFile, is_store, open_image
 from normeq.images.converting import Writer, writer_for
 from normeq.images.gzipped import pack
-from normeq.images.provenance import Provenance, digest
+from normeq.images.provenance import Provenance
 
 log = logging.getLogger(__name__)
 
@@ -180,7 +180,7 @@ def _provenance(
         walk.denoiser.name,
         walk.denoiser.identity,
         source.path.name,
-        digest(source.path),
+        source.digest(),
         parameters,
     )
 
@@ -240,11 +240,8 @@ def _watched(bands: Iterator[Band], source: ImageFile, shares: Shares) -> Iterat
 
 def _key(walk: Walk, source: ImageFile, options: FileOptions) -> str:
     """Return a digest of everything that a result depends on: input, model and options."""
-    inside = sorted(source.path.rglob("*")) if source.path.is_dir() else [source.path]
-    files = [(file, file.stat()) for file in inside if file.is_file()]
     about = [
-        str(source.path.resolve()),
-        [(str(f.relative_to(source.path)), s.st_size, s.st_mtime_ns) for f, s in files],
+        source.fingerprint(),
         header(source),
         walk.denoiser.identity,
         options.walk.value_range,

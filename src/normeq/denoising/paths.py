@@ -11,6 +11,7 @@ from pathlib import Path
 
 from normeq.errors import FileError, UsageError, printable
 from normeq.images import extension_of, format_of, is_store, result_extension, split_part
+from normeq.images.addresses import Address, is_address, located
 from normeq.images.converting import can_be_created
 
 log = logging.getLogger(__name__)
@@ -28,7 +29,7 @@ def expand(inputs: Iterable[str | Path]) -> list[Path]:
     """
     found: dict[Path, None] = {}
     for entry in inputs:
-        path = Path(entry)
+        path = located(entry)
         # Unlike the methods of Path, these do not raise where permission is missing.
         if os.path.exists(path) and not _is_folder(path):
             found[path] = None
@@ -37,7 +38,7 @@ def expand(inputs: Iterable[str | Path]) -> list[Path]:
             images = _images_in(path)
             if not images:
                 raise FileError(f"{path}: the folder holds no image of a known kind.")
-        elif glob.has_magic(str(entry)):
+        elif not isinstance(path, Address) and glob.has_magic(str(entry)):
             matches = sorted(Path(match) for match in glob.glob(str(entry), recursive=True))
             images = [match for match in matches if _is_input(match)]
             if not images:
@@ -103,6 +104,8 @@ def output_paths(inputs: Sequence[Path], output: Path | None) -> list[Path]:
     >>> str(output_paths([Path("a.tif")], Path("clean.tif"))[0])
     'clean.tif'
     """
+    if output is not None and is_address(output):
+        raise UsageError(f"--output {output}: results are written to files, not to addresses.")
     if output is None:
         targets = [beside(path) for path in inputs]
     elif len(inputs) == 1 and not _is_folder(output) and format_of(output) is not None:
@@ -127,6 +130,8 @@ def output_paths(inputs: Sequence[Path], output: Path | None) -> list[Path]:
 
 def beside(path: Path) -> Path:
     """Return the default place of a result: ``NAME.denoised.EXT`` in the folder of the input."""
+    if isinstance(path, Address):
+        raise UsageError(f"{path} is not on this machine: say with --output where to write.")
     if _inside_zarr(path):
         raise UsageError(f"{path} is a part of a Zarr: say with --output where to write.")
     name, extension = _named(path)

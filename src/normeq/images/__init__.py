@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from normeq._support import memory
 from normeq._support.atomic import replacing
 from normeq.errors import FileError, InputError, UsageError, reading
+from normeq.images.addresses import Address, located
 from normeq.images.formats import (
     FORMATS,
     Format,
@@ -57,7 +58,7 @@ def open_image(
     Parameters
     ----------
     path
-        A file, or the folder of a Zarr; ``data.h5:/raw`` is one image of a file.
+        A file, or the folder or address of a Zarr; ``data.h5:/raw`` is one image of a file.
     axes
         One letter per axis, in place of what the file says.
     max_pixels
@@ -66,8 +67,10 @@ def open_image(
         Which images of a file that holds several: names or numbers of FITS units, separated by
         commas, or the path of an HDF5 dataset.
     """
-    path, named = split_part(Path(path))
+    path, named = split_part(located(path))
     part = named if part is None else part
+    if isinstance(path, Address):
+        return _open_address(path, axes, max_pixels)
     if not os.path.exists(path):
         raise FileError(f"{path}: there is no such file, or it may not be read.")
     if not (os.path.isfile(path) or os.path.isdir(path)):
@@ -77,6 +80,19 @@ def open_image(
         raise FileError(f"{path}: the extension is not known; known are {_known_extensions()}.")
     with reading(path, format.name):
         source = format.open(path, axes, part)
+    return _checked(source, max_pixels)
+
+
+def _open_address(path: Path, axes: str | None, max_pixels: int) -> ImageFile:
+    """Open a Zarr store at an address: what is read in parts."""
+    if extension_of(path) and not is_store(path):
+        raise UsageError(f"{path}: only Zarr stores are read from an address: download it first.")
+    from normeq.images.zarr_remote import RemoteZarrSource
+
+    return _checked(RemoteZarrSource(path, axes), max_pixels)
+
+
+def _checked(source: ImageFile, max_pixels: int) -> ImageFile:
     try:
         for image in source.parts:
             _check_size(image, max_pixels)

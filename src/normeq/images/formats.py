@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from normeq.errors import InputError, UsageError
+from normeq.images.addresses import Address
 from normeq.images.source import ImageFile
 
 # Files that make a folder a Zarr, of version 3 or 2.
@@ -167,7 +168,7 @@ def format_of(path: Path) -> Format | None:
     'TIFF'
     """
     extension = extension_of(path).lower()
-    if not extension and os.path.isdir(path) and is_zarr(path):
+    if not extension and (isinstance(path, Address) or (os.path.isdir(path) and is_zarr(path))):
         return next(format for format in FORMATS if format.is_store)
     return next((format for format in FORMATS if extension in format.extensions), None)
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from normeq.errors import InputError, reading
 from normeq.images.axes import checked_axes
-from normeq.images.provenance import Provenance
+from normeq.images.provenance import Provenance, digest
 
 Pixels = NDArray[Any]
 
@@ -163,6 +163,17 @@ class ImageFile(ImageSource):
     def calibration(self) -> Calibration:
         """Pixel sizes and names of channels, as far as the file has them."""
         return Calibration()
+
+    def digest(self) -> str:
+        """Return SHA-256 of the file."""
+        return digest(self.path)
+
+    def fingerprint(self) -> object:
+        """Return plain data that changes when the file does, without reading it."""
+        inside = sorted(self.path.rglob("*")) if self.path.is_dir() else [self.path]
+        files = [(file, file.stat()) for file in inside if file.is_file()]
+        times = [(str(file), about.st_size, about.st_mtime_ns) for file, about in files]
+        return [str(self.path.resolve()), times]
 
     @property
     def unportable(self) -> Sequence[str]:

@@ -49,8 +49,7 @@ class ZarrSource(IndexedSource, ImageFile):
 
     def __init__(self, path: Path, axes: str | None = None) -> None:
         with reading(path, self.format):
-            store = ContainedStore(path, read_only=True)
-            node: Any = zarr.open(store, mode="r", use_consolidated=False)
+            node: Any = zarr.open(self._opened(path), mode="r", use_consolidated=False)
             self._node = node
             self._levels: list[str] = []
             found = None
@@ -68,6 +67,10 @@ class ZarrSource(IndexedSource, ImageFile):
             found = axes or found or named_axes(node) or default_axes(node.shape)
             super().__init__(path, tuple(node.shape), dtype, found)
             self._chunks = self._plane_chunks()
+
+    def _opened(self, path: Path) -> Any:
+        """Return the store of a path."""
+        return ContainedStore(path, read_only=True)
 
     @property
     def calibration(self) -> Calibration:
@@ -123,6 +126,15 @@ class ZarrSource(IndexedSource, ImageFile):
             zarr.consolidate_metadata(target, zarr_format=2)
 
     def _write_metadata(self, target: Path) -> None:
+        self._copy_description(target)
+        for level in self._levels or [""]:
+            rechunk(target / level, self._chunks)
+        drop_consolidated(target / "zarr.json")
+        if self.provenance is not None:
+            add_attribute(target, "normeq", json.loads(self.provenance.as_json()))
+
+    def _copy_description(self, target: Path) -> None:
+        """Copy everything but the pixels of the image."""
         arrays = [self.path / level for level in self._levels] or [self.path]
 
         def left_out(folder: str, names: list[str]) -> list[str]:
@@ -136,11 +148,6 @@ class ZarrSource(IndexedSource, ImageFile):
         for folder, _, files in os.walk(target):  # an archive may be read-only, its copy not
             for entry in [Path(folder), *(Path(folder, file) for file in files)]:
                 entry.chmod(entry.stat().st_mode | stat.S_IWUSR)
-        for level in self._levels or [""]:
-            rechunk(target / level, self._chunks)
-        drop_consolidated(target / "zarr.json")
-        if self.provenance is not None:
-            add_attribute(target, "normeq", json.loads(self.provenance.as_json()))
 
 
 def _check_chunks(path: Path, array: Any) -> None:
