@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 # Two test processes on two cores: more threads only get in each other's way.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -25,3 +26,23 @@ def _seeded() -> None:
 @pytest.fixture(params=[torch.float32, torch.float64], ids=["float32", "float64"])
 def dtype(request: pytest.FixtureRequest) -> torch.dtype:
     return request.param
+
+
+@pytest.fixture(scope="session")
+def photographs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder of three small photographs."""
+    from helpers.training_runs import write_photographs
+
+    return write_photographs(tmp_path_factory.mktemp("data") / "photographs")
+
+
+@pytest.fixture(scope="session")
+def finished(photographs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a short training run that was never interrupted."""
+    from helpers.training_runs import short_recipe
+
+    from normeq.training import train
+
+    out = tmp_path_factory.mktemp("finished") / "run"
+    train(short_recipe(), photographs, out, validation=photographs)
+    return out

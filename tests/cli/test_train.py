@@ -5,10 +5,9 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
-from helpers.training_runs import assert_same_run, short_recipe, train_command, write_photographs
+from helpers.training_runs import assert_same_run, short_recipe, train_command
 from typer.testing import CliRunner
 
 import normeq
@@ -16,19 +15,6 @@ from normeq.cli import app
 from normeq.training import checkpoint, train
 from normeq.training.data import Patches
 from normeq.training.log import read_table
-
-
-@pytest.fixture(scope="module")
-def photographs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_photographs(tmp_path_factory.mktemp("data") / "photographs")
-
-
-@pytest.fixture(scope="module")
-def finished(photographs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of a run that was never interrupted."""
-    out = tmp_path_factory.mktemp("finished") / "run"
-    train(short_recipe(), photographs, out, validation=photographs)
-    return out
 
 
 @pytest.mark.parametrize("kept", [4, 8])  # before the first validation, and after it

@@ -2,30 +2,16 @@ from __future__ import annotations
 
 import json
 import math
-from pathlib import Path
 
 import pytest
 import torch
-from helpers.training_runs import assert_same_run, short_recipe, write_photographs
+from helpers.training_runs import assert_same_run, short_recipe
 
 import normeq
 from normeq.errors import FileError, InputError, UsageError
 from normeq.training import DivergedError, checkpoint, train
 from normeq.training.data import Patches
 from normeq.training.log import read_table
-
-
-@pytest.fixture(scope="module")
-def photographs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_photographs(tmp_path_factory.mktemp("data") / "photographs")
-
-
-@pytest.fixture(scope="module")
-def finished(photographs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of a run that was never interrupted."""
-    out = tmp_path_factory.mktemp("finished") / "run"
-    train(short_recipe(), photographs, out, validation=photographs)
-    return out
 
 
 def test_a_run_leaves_weights_logs_a_curve_and_its_recipe(finished):

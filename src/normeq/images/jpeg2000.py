@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
 from pathlib import Path
 
 import imagecodecs
 import numpy as np
 
 from normeq.errors import InputError, reading
-from normeq.images.axes import same_axes
-from normeq.images.png import write_png
-from normeq.images.source import Band, DecodedFile, Pixels
+from normeq.images.png import PngWriter
+from normeq.images.source import Pixels
 
 # Start of the code stream, and of the segment that tells its size.
 _START = b"\xff\x4f\xff\x51"
 _HEADER_BYTES = 2**16
 
 
-class Jpeg2000Source(DecodedFile):
+class Jpeg2000Source(PngWriter):
     """A JPEG 2000 file of up to 16 bits, gray or RGB."""
 
     format = "JPEG 2000"
@@ -36,15 +34,9 @@ class Jpeg2000Source(DecodedFile):
         signed_or_deep = any(depth & 0x80 or depth > 15 for depth in depths)
         if samples not in (1, 3) or len(depths) > 1 or signed_or_deep:
             raise InputError(f"{path}: is not gray or RGB of up to 16 bits; convert it first.")
-        height, width = bottom - top, right - left
-        shape = (height, width) if samples == 1 else (height, width, samples)
         dtype = np.dtype(np.uint8 if max(depths) < 8 else np.uint16)
-        super().__init__(path, shape, dtype, same_axes(axes, "YX" if samples == 1 else "YXS"))
+        super().__init__(path, (bottom - top, right - left, samples), dtype, axes)
 
     def decode(self) -> Pixels:
         """Decode the image."""
         return np.asarray(imagecodecs.jpeg2k_decode(self.path.read_bytes()), self.dtype)
-
-    def write(self, target: Path, bands: Iterable[Band]) -> None:
-        """Write a PNG of the same samples."""
-        write_png(self, target, bands)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -15,16 +14,15 @@ from PIL.JpegImagePlugin import JpegImageFile
 from PIL.WebPImagePlugin import WebPImageFile
 
 from normeq.errors import InputError, reading
-from normeq.images.axes import same_axes
-from normeq.images.png import calibration_of, chunk, unportable_chunks, write_png
-from normeq.images.source import Band, Calibration, DecodedFile, Pixels
+from normeq.images.png import PngWriter, chunk
+from normeq.images.source import Pixels
 
 _SAMPLES = {"L": 1, "LA": 2, "RGB": 3, "RGBA": 4}
 # What PNG can say of the pixels of a meter.
 _MOST_PER_METER = 2**31 - 1
 
 
-class PictureFile(DecodedFile):
+class PictureFile(PngWriter):
     """A picture, gray or RGB, with or without opacity."""
 
     #: Not Image.open, whose limit on pixels is global: `open_image` has one of its own.
@@ -35,33 +33,16 @@ class PictureFile(DecodedFile):
             mode, (width, height) = image.mode, image.size
             if getattr(image, "is_animated", False) and self.format != "JPEG":
                 raise InputError(f"{path}: is an animation; save its frames one by one.")
-            self._chunks = _chunks(image.info)
+            chunks = _chunks(image.info)
         if mode not in _SAMPLES:
             raise InputError(f"{path}: is a {mode} image; convert it to gray or RGB first.")
-        samples = _SAMPLES[mode]
-        shape = (height, width) if samples == 1 else (height, width, samples)
-        found = "YX" if samples == 1 else "YXS"
-        dtype = np.dtype(np.uint8)
-        super().__init__(path, shape, dtype, same_axes(axes, found), alpha=samples in (2, 4))
-
-    @property
-    def calibration(self) -> Calibration:
-        """Pixel size."""
-        return calibration_of(self._chunks)
-
-    @property
-    def unportable(self) -> Sequence[str]:
-        """Colour profile, texts and camera."""
-        return unportable_chunks(self._chunks)
+        size = (height, width, _SAMPLES[mode])
+        super().__init__(path, size, np.dtype(np.uint8), axes, chunks)
 
     def decode(self) -> Pixels:
         """Decode the image."""
         with self.plugin(self.path) as image:
             return np.asarray(image, self.dtype)
-
-    def write(self, target: Path, bands: Iterable[Band]) -> None:
-        """Write a PNG with the same samples, pixel size, profile and camera."""
-        write_png(self, target, bands, self._chunks)
 
 
 class JpegSource(PictureFile):

@@ -27,7 +27,53 @@ _KEPT_CHUNKS = (
 )
 
 
-class PngSource(DecodedFile):
+class PngWriter(DecodedFile):
+    """A picture, gray or colour, with or without opacity, whose copies are PNG.
+
+    Parameters
+    ----------
+    path
+        The file.
+    size
+        Height, width and samples of a pixel.
+    dtype
+        Unsigned integers of 8 or 16 bits.
+    axes
+        As the caller names them, if at all.
+    chunks
+        What a PNG says of the picture beside its pixels.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        size: tuple[int, int, int],
+        dtype: np.dtype[Any],
+        axes: str | None,
+        chunks: bytes = b"",
+    ) -> None:
+        samples = size[2]
+        gray = samples == 1
+        named = same_axes(axes, "YX" if gray else "YXS")
+        super().__init__(path, size[:2] if gray else size, dtype, named, alpha=samples in (2, 4))
+        self._chunks = chunks
+
+    @property
+    def calibration(self) -> Calibration:
+        """Pixel size."""
+        return calibration_of(self._chunks)
+
+    @property
+    def unportable(self) -> Sequence[str]:
+        """Colour profile, texts and camera."""
+        return unportable_chunks(self._chunks)
+
+    def write(self, target: Path, bands: Iterable[Band]) -> None:
+        """Write a PNG with the same depth, samples, pixel size, profile and texts."""
+        write_png(self, target, bands, self._chunks)
+
+
+class PngSource(PngWriter):
     """A PNG file of 8 or 16 bits, gray or colour, with or without opacity."""
 
     format = "PNG"
@@ -42,24 +88,11 @@ class PngSource(DecodedFile):
             width, height, depth, color = struct.unpack(">IIBB", header[:10])
             if color == _PALETTE:
                 raise InputError(f"{path}: is a palette image; convert it to gray or RGB first.")
-            self._chunks = _kept_chunks(file, path)
+            chunks = _kept_chunks(file, path)
         if depth < 8:
             raise InputError(f"{path}: has {depth} bits a pixel; convert it to 8 or 16 bits first.")
-        samples = _SAMPLES[color]
-        shape = (height, width) if samples == 1 else (height, width, samples)
         dtype = np.dtype(np.uint16 if depth == 16 else np.uint8)
-        found = "YX" if samples == 1 else "YXS"
-        super().__init__(path, shape, dtype, same_axes(axes, found), alpha=samples in (2, 4))
-
-    @property
-    def calibration(self) -> Calibration:
-        """Pixel size."""
-        return calibration_of(self._chunks)
-
-    @property
-    def unportable(self) -> Sequence[str]:
-        """Colour profile, texts and camera."""
-        return unportable_chunks(self._chunks)
+        super().__init__(path, (height, width, _SAMPLES[color]), dtype, axes, chunks)
 
     def decode(self) -> Pixels:
         """Decode the image."""
@@ -76,10 +109,6 @@ class PngSource(DecodedFile):
         # Not Image.open, whose limit on pixels is global: `open_image` has one of its own.
         with PngImageFile(self.path) as image:
             return np.asarray(image, self.dtype)
-
-    def write(self, target: Path, bands: Iterable[Band]) -> None:
-        """Write a PNG with the same depth, samples, pixel size, profile and texts."""
-        write_png(self, target, bands, self._chunks)
 
 
 def write_png(source: ImageFile, target: Path, bands: Iterable[Band], chunks: bytes = b"") -> None:

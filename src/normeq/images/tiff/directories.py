@@ -21,7 +21,6 @@ def check_directories(tif: tifffile.TiffFile) -> None:
     layout, file = tif.tiff, tif.filehandle
     # Code, type, how many values, and these, or their place if they do not fit.
     entry = struct.Struct(f"{tif.byteorder}HH{'QQ' if tif.is_bigtiff else 'II'}")
-    room, end = layout.offsetsize, file.size
     seen: set[int] = set()
     file.seek(layout.offsetsize if tif.is_bigtiff else 4)
     while offset := _unpacked(layout.offsetformat, file):
@@ -30,19 +29,33 @@ def check_directories(tif: tifffile.TiffFile) -> None:
         seen.add(offset)
         file.seek(offset)
         size = _unpacked(layout.tagnoformat, file) * entry.size
-        if size > end:
+        if size > file.size:
             raise ValueError("the file is truncated: one of its directories is cut off")
-        tags = file.read(size)
-        whole = tags[: len(tags) // entry.size * entry.size]
-        for number, (code, kind, count, place) in enumerate(entry.iter_unpack(whole)):
-            length = count * _VALUE_SIZES.get(kind, 0)
-            if length > room and place + length > end:
-                raise ValueError("the file is truncated: one of its tags is cut off")
-            if code in _SIDES:
-                start = number * entry.size + 4 + room
-                value = whole[start : start + struct.calcsize(_INTEGERS.get(kind, "0s"))]
-                if count != 1 or not any(value):
-                    raise ValueError(f"its {_SIDES[code]} is missing, or 0")
+        _check_tags(file.read(size), entry, layout.offsetsize, file.size)
+
+
+def _check_tags(tags: bytes, entry: struct.Struct, room: int, end: int) -> None:
+    """Check that values of tags are inside the file, and that the page has a width and a height.
+
+    Parameters
+    ----------
+    tags, entry
+        A directory, and the layout of each tag in it.
+    room
+        Bytes for a value that is stored in the tag itself; larger ones are elsewhere.
+    end
+        Length of the file.
+    """
+    whole = tags[: len(tags) // entry.size * entry.size]
+    for number, (code, kind, count, place) in enumerate(entry.iter_unpack(whole)):
+        length = count * _VALUE_SIZES.get(kind, 0)
+        if length > room and place + length > end:
+            raise ValueError("the file is truncated: one of its tags is cut off")
+        if code in _SIDES:
+            start = number * entry.size + 4 + room
+            value = whole[start : start + struct.calcsize(_INTEGERS.get(kind, "0s"))]
+            if count != 1 or not any(value):
+                raise ValueError(f"its {_SIDES[code]} is missing, or 0")
 
 
 def _unpacked(format: str, file: tifffile.FileHandle) -> int:
