@@ -133,7 +133,7 @@ def measure(
     rounds
         Each case runs once a round, after a warm-up.
     seconds
-        Rounds go on until so much time has passed: small networks get more of them.
+        Rounds go on until this many have passed: small networks get more of them.
     progress
         Told what is running.
     **options
@@ -156,11 +156,10 @@ def measure(
         seconds,
         lambda text: progress(f"{network} {job}, {text}"),
     )
+    times, bare_times = times[: len(runs)], times[len(runs) :]
     peak = max(
-        operations / min(taken)
-        for (_, operations), taken in zip(bare, times[len(runs) :], strict=True)
+        operations / min(taken) for (_, operations), taken in zip(bare, bare_times, strict=True)
     )
-    times = times[: len(runs)]
     macs = multiply_adds(create(network, "scale-equiv", **options))
     passes = 1 if job == "inference" else 3  # gradients of kernels and of features cost one each
     timings = []

@@ -42,8 +42,8 @@ def bench(
     Inference and training steps, in the fastest memory layout; medians of interleaved runs.
     """
     from normeq._support.tables import make_folder
-    from normeq.bench import NETWORKS, denoise_parts, measure
-    from normeq.bench.table import text, write_parts, write_timings
+    from normeq.bench import NETWORKS, measure
+    from normeq.bench.table import text, write_timings
     from normeq.errors import UsageError
 
     chosen = networks or NETWORKS
@@ -70,8 +70,16 @@ def bench(
                 write_timings(output, timings)
     typer.echo(text(timings))
     if model is not None:
-        parts = denoise_parts(model)
-        for part in parts:
-            typer.echo(f"{part.part:<10} {part.seconds_per_megapixel:8.3f} s a megapixel")
-        if output is not None:
-            write_parts(output, parts)
+        _time_denoising(model, output)
+
+
+def _time_denoising(model: str, output: Path | None) -> None:
+    """Print, and write if there is a folder, how long the parts of denoising a file take."""
+    from normeq.bench import denoise_parts
+    from normeq.bench.table import write_parts
+
+    parts = denoise_parts(model)
+    for part in parts:
+        typer.echo(f"{part.part:<10} {part.seconds_per_megapixel:8.3f} s a megapixel")
+    if output is not None:
+        write_parts(output, parts)

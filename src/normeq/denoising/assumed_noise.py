@@ -63,21 +63,14 @@ class AssumedNoise:
 
 def check_noise(denoiser: Denoiser, options: NoiseOptions) -> None:
     """Refuse what a denoiser cannot be told, or the lack of what it needs to be told."""
-    sigma, name = options.sigma, denoiser.name
-    if sigma is None:
-        if denoiser.takes_sigma == "always" and not _estimates(denoiser, options):
-            raise UsageError(
-                f"{name} needs the noise level: pass sigma, in the units of the image, or "
-                "sigma='auto' to have it estimated."
-            )
-    elif denoiser.takes_sigma == "never":
-        raise UsageError(f"{name} is blind: leave sigma out, or use another model.")
-    elif not isinstance(sigma, str | ImageSource):
-        levels = np.asarray(sigma, dtype=np.float64)
-        if not np.isfinite(levels).all() or (levels < 0).any():
-            raise UsageError(f"sigma is {sigma}, but a noise level is a number from 0 up.")
-    elif isinstance(sigma, str) and sigma != "auto":
-        raise UsageError(f"sigma is {sigma!r}: use a number, an array or 'auto'.")
+    name = denoiser.name
+    if options.sigma is not None:
+        _check_sigma(denoiser, options.sigma)
+    elif denoiser.takes_sigma == "always" and not _estimates(denoiser, options):
+        raise UsageError(
+            f"{name} needs the noise level: pass sigma, in the units of the image, or "
+            "sigma='auto' to have it estimated."
+        )
     if options.strength != 1 and denoiser.takes_sigma == "never":
         raise UsageError(f"{name} is blind: it takes no noise level that strength could change.")
     if options.noise not in ("auto", "gaussian") and not denoiser.can_be_stabilised:
@@ -85,6 +78,19 @@ def check_noise(denoiser: Denoiser, options: NoiseOptions) -> None:
             f"{name} follows units of its own, so the variance of its noise cannot be "
             "stabilised: use an equivariant model, or noise='gaussian'."
         )
+
+
+def _check_sigma(denoiser: Denoiser, sigma: Any) -> None:
+    """Refuse a noise level that a denoiser cannot take, or that is none."""
+    if denoiser.takes_sigma == "never":
+        raise UsageError(f"{denoiser.name} is blind: leave sigma out, or use another model.")
+    if isinstance(sigma, str):
+        if sigma != "auto":
+            raise UsageError(f"sigma is {sigma!r}: use a number, an array or 'auto'.")
+    elif not isinstance(sigma, ImageSource):
+        levels = np.asarray(sigma, dtype=np.float64)
+        if not np.isfinite(levels).all() or (levels < 0).any():
+            raise UsageError(f"sigma is {sigma}, but a noise level is a number from 0 up.")
 
 
 def _estimates(denoiser: Denoiser, options: NoiseOptions) -> bool:

@@ -6,9 +6,10 @@ threads, processes and interruptions does not matter.
 
 from __future__ import annotations
 
-import queue
-import threading
+from collections import deque
 from collections.abc import Callable, Generator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -72,34 +73,13 @@ def prefetch(
     make: Callable[[int], SampleBatch], indices: range, ahead: int = 4
 ) -> Generator[SampleBatch]:
     """Yield ``make(i)`` for each index, prepared by a background thread up to `ahead` early."""
-    ready: queue.Queue[SampleBatch | BaseException] = queue.Queue(ahead)
-    stop = threading.Event()
-
-    def put(item: SampleBatch | BaseException) -> None:
-        while not stop.is_set():
-            try:
-                ready.put(item, timeout=0.1)
-                return
-            except queue.Full:
-                continue
-
-    def work() -> None:
+    todo = iter(indices)
+    with ThreadPoolExecutor(1, thread_name_prefix="normeq-prefetch") as thread:
+        pending = deque(thread.submit(make, index) for index in islice(todo, ahead))
         try:
-            for index in indices:
-                if stop.is_set():
-                    return
-                put(make(index))
-        except BaseException as error:  # handed over, and raised where the batches are used
-            put(error)
-
-    thread = threading.Thread(target=work, name="normeq-prefetch", daemon=True)
-    thread.start()
-    try:
-        for _ in indices:
-            item = ready.get()
-            if isinstance(item, BaseException):
-                raise item
-            yield item
-    finally:
-        stop.set()
-        thread.join()
+            while pending:
+                batch = pending.popleft().result()
+                pending.extend(thread.submit(make, index) for index in islice(todo, 1))
+                yield batch
+        finally:
+            thread.shutdown(cancel_futures=True)

@@ -7,6 +7,7 @@ import os
 import pickle
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -105,23 +106,7 @@ def read_state_dict(path: str | os.PathLike[str]) -> dict[str, Tensor]:
     path
         A file written by ``torch.save(net.state_dict(), path)``.
     """
-    try:
-        if not Path(path).is_file():
-            raise FileError(f"cannot read {path}: it is not a file.")
-        data = Path(path).read_bytes()
-    except FileError:
-        raise
-    except OSError as error:
-        raise FileError(f"cannot read {path}: {error.strerror}.") from error
-    try:
-        content = torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
-    except pickle.UnpicklingError as error:
-        raise WeightsError(
-            f"{path} holds more than tensors, or is damaged; nothing else is ever unpickled."
-        ) from error
-    # What the unpickler raises on bytes that are not a pickle.
-    except (RuntimeError, EOFError, OSError, ValueError, LookupError, TypeError) as error:
-        raise WeightsError(f"{path} is not a whole file of torch.save.") from error
+    content = _unpickled(path)
     if not isinstance(content, Mapping) or not all(
         isinstance(key, str) and isinstance(value, Tensor) for key, value in content.items()
     ):
@@ -134,3 +119,22 @@ def read_state_dict(path: str | os.PathLike[str]) -> dict[str, Tensor]:
             )
         refuse_not_finite(name, tensor)
     return dict(content)
+
+
+def _unpickled(path: str | os.PathLike[str]) -> Any:
+    """Read what `torch.save` wrote, but nothing that would run code."""
+    if not Path(path).is_file():
+        raise FileError(f"cannot read {path}: it is not a file.")
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise FileError(f"cannot read {path}: {error.strerror}.") from error
+    try:
+        return torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:
+        raise WeightsError(
+            f"{path} holds more than tensors, or is damaged; nothing else is ever unpickled."
+        ) from error
+    # What the unpickler raises on bytes that are not a pickle.
+    except (RuntimeError, EOFError, OSError, ValueError, LookupError, TypeError) as error:
+        raise WeightsError(f"{path} is not a whole file of torch.save.") from error
