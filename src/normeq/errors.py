@@ -78,6 +78,10 @@ class ResultError(NormeqError):
     """A result that must not be kept: it holds NaN or infinite values."""
 
 
+class ClusterError(NormeqError):
+    """A cluster that cannot do its work, or whose scheduler or workers are lost."""
+
+
 class Cancelled(NormeqError):
     """A run that was stopped because its caller asked for it."""
 

@@ -6,7 +6,7 @@ import json
 import logging
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
@@ -18,7 +18,7 @@ from normeq.cli.reporting import line, shown_messages, summary
 from normeq.errors import NormeqError, UsageError
 
 if TYPE_CHECKING:
-    from normeq.denoising.one_file import Outcome
+    from normeq.denoising.one_file import Outcome, Runner
 
 
 def denoise(
@@ -76,6 +76,13 @@ def denoise(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be read and written; write nothing.")
     ] = False,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            help="Denoise a Zarr on a dask cluster: the address of its scheduler, local, or "
+            "local:N for N processes."
+        ),
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")] = False,
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Also print what happens on the way.")
@@ -98,7 +105,7 @@ def denoise(
             "--output, --preview, --record, --json and --dry-run."
         )
     from normeq.denoising import files
-    from normeq.denoising.one_file import FileOptions
+    from normeq.denoising.one_file import FileOptions, Runner
     from normeq.denoising.paths import expand, output_paths
     from normeq.denoising.preparation import Choice
     from normeq.denoising.progress import progress_bar
@@ -119,6 +126,9 @@ def denoise(
     level = logging.ERROR if quiet else logging.DEBUG if verbose else logging.WARNING
     with stating as stated, shown_messages(level), ExitStack() as streams:
         choice.check(stated)
+        runner = Runner()
+        if cluster is not None and not dry_run:
+            runner = streams.enter_context(_on_cluster(cluster, quiet))
         how = FileOptions(
             stated,
             axes,
@@ -128,6 +138,7 @@ def denoise(
             hdu,
             record,
             dry_run,
+            runner,
         )
         if piped:
             source, target = streams.enter_context(standard_streams())
@@ -146,6 +157,19 @@ def denoise(
     if as_json:
         typer.echo(json.dumps(summary(model, outcomes), indent=2))
     raise typer.Exit(any(outcome.status == "failed" for outcome in outcomes))
+
+
+@contextmanager
+def _on_cluster(where: str, quiet: bool) -> Iterator[Runner]:
+    """Give what denoises on a cluster, and say where it can be watched."""
+    from normeq.cluster.connection import connected
+
+    with connected(where) as client:
+        from normeq.cluster.runner import ClusterRunner
+
+        if not quiet:
+            typer.echo(f"dashboard of the cluster: {client.dashboard_link}", err=True)
+        yield ClusterRunner(client)
 
 
 def _reported(

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 import threading
 from collections.abc import Callable
-from typing import Any, TypedDict, Unpack, overload
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from normeq.denoising.lazy import denoise_lazily, is_lazy
 from normeq.denoising.mosaics import start_walk
 from normeq.denoising.noise_options import NoiseName, NoiseOptions
 from normeq.denoising.preparation import Choice
@@ -19,10 +21,14 @@ from normeq.denoising.progress import Progress, progress_report
 from normeq.denoising.walk_options import NanPolicy, WalkOptions
 from normeq.errors import InputError, UsageError
 from normeq.images.array import ArraySource, ColorArraySource
-from normeq.images.axes import default_axes
+from normeq.images.axes import axes_from_names, default_axes
 from normeq.images.bayer import Bayer
 from normeq.images.source import checked_dtype
 from normeq.noise import NoiseModel
+
+if TYPE_CHECKING:
+    from dask.array import Array as DaskArray
+    from xarray import DataArray
 
 log = logging.getLogger(__name__)
 
@@ -51,6 +57,14 @@ class DenoiseOptions(TypedDict, total=False):
 def denoise(
     image: torch.Tensor, sigma: ArrayLike | None = None, **options: Unpack[DenoiseOptions]
 ) -> torch.Tensor: ...
+@overload
+def denoise(
+    image: DaskArray, sigma: ArrayLike | None = None, **options: Unpack[DenoiseOptions]
+) -> DaskArray: ...
+@overload
+def denoise(
+    image: DataArray, sigma: ArrayLike | None = None, **options: Unpack[DenoiseOptions]
+) -> DataArray: ...
 @overload
 def denoise(
     image: ArrayLike, sigma: ArrayLike | None = None, **options: Unpack[DenoiseOptions]
@@ -83,7 +97,9 @@ def denoise(
     ----------
     image
         Array, tensor, or anything that converts to an array; the same kind comes back. Integers
-        (8 to 64 bits) or floats, with any number of axes from two.
+        (8 to 64 bits) or floats, with any number of axes from two. The result of a dask array is
+        lazy: only the pixels that the noise is estimated from are computed at once. The dims of
+        an `xarray.DataArray` name its axes.
     sigma
         Standard deviation of the noise, in the units of the image: one number, one for each
         plane, or a map of the shape of a plane or of the image; ``"auto"`` estimates one level.
@@ -144,16 +160,21 @@ def denoise(
     array, restore = _as_array(image)
     choice = Choice(model, device, compile, value_range)
     options = NoiseOptions(sigma, noise, strength, each_plane)
-    channels = choice.check(options).channels
-    source = _source(channels, array, _axes(array, axes, channel_axis))
-    dtype = source.dtype if output_dtype is None else np.dtype(output_dtype)
-    out = checked_dtype(dtype, "output_dtype")
-    walk = start_walk(
-        source, choice, options, WalkOptions(nan, out, tile, value_range, bayer, cancel)
-    )
+    axes = _axes(image, array, axes, channel_axis)
+    out = None if output_dtype is None else checked_dtype(np.dtype(output_dtype), "output_dtype")
+    how = WalkOptions(nan, out, tile, value_range, bayer, cancel)
+    if is_lazy(array):
+        if progress or cancel is not None:
+            raise UsageError(
+                "a dask array is denoised when it is computed: leave out progress and cancel, and "
+                "watch or stop the computation with dask."
+            )
+        return restore(denoise_lazily(array, axes, choice, options, how))
+    source = _source(choice.check(options).channels, array, axes)
+    walk = start_walk(source, choice, options, how)
     for line in walk.noise.lines():
         log.info(line)
-    output = np.empty(array.shape, dtype)
+    output = np.empty(array.shape, walk.dtype)
     with progress_report(source.pixels, progress) as report:
         for band in walk.bands():
             source.place(output, band)
@@ -168,14 +189,15 @@ def _source(channels: int, array: NDArray[Any], axes: str) -> ArraySource | Colo
     return ColorArraySource(array, axes) if together else ArraySource(array, axes)
 
 
-def _axes(array: NDArray[Any], axes: str | None, channel_axis: int | None) -> str:
-    """Name the axes of an array from what the caller says of them."""
+def _axes(image: Any, array: Any, axes: str | None, channel_axis: int | None) -> str:
+    """Name the axes of an array from what the caller, or the image itself, says of them."""
     if axes is not None and channel_axis is not None:
         raise UsageError("give axes or channel_axis, not both: axes='YXC' says where channels are.")
     if axes is not None:
         return axes
     if channel_axis is None:
-        return default_axes(array.shape, "pass channel_axis=-1")
+        named = axes_from_names(image.dims) if _is_labelled(image) else None
+        return named or default_axes(array.shape, "pass channel_axis=-1")
     if not -array.ndim <= channel_axis < array.ndim or array.ndim < 3:
         raise UsageError(f"channel_axis {channel_axis} does not exist in shape {array.shape}.")
     channel = channel_axis % array.ndim
@@ -183,8 +205,19 @@ def _axes(array: NDArray[Any], axes: str | None, channel_axis: int | None) -> st
     return f"{letters[:channel]}C{letters[channel:]}"
 
 
-def _as_array(image: Any) -> tuple[NDArray[Any], Callable[[NDArray[Any]], Any]]:
+def _is_labelled(image: object) -> bool:
+    """Tell whether an image is an `xarray.DataArray`, without importing xarray."""
+    xarray = sys.modules.get("xarray")
+    return xarray is not None and isinstance(image, xarray.DataArray)
+
+
+def _as_array(image: Any) -> tuple[Any, Callable[[Any], Any]]:
     """Return an image as an array, and what turns an array into the image's kind again."""
+    if _is_labelled(image):
+        array, restore = _as_array(image.data)
+        return array, lambda output: image.copy(data=restore(output))
+    if is_lazy(image):
+        return image, lambda output: output
     if isinstance(image, torch.Tensor):
         plain = image.detach().cpu()
         half = plain.dtype == torch.bfloat16  # which NumPy does not have

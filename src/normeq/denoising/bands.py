@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 class Walk(ImageJob):
     """An image being denoised; `bands` gives it in order, `clipped` counts as it goes."""
 
-    def bands(self, done: Container[tuple[int, int]] = ()) -> Iterator[Band]:
+    def bands(self, done: Container[tuple[int, ...]] = ()) -> Iterator[Band]:
         """Yield the denoised bands in order, without those whose (frame, start) are in `done`."""
         height, step = self.source.height, self.plan.rows
         for first in range(0, self.source.frames, self.plan.frames):

@@ -184,13 +184,27 @@ class NetworkDenoiser(Denoiser):
         local = net.inner if isinstance(net, models.WrappedDenoisingNetwork) else net
         self.halo = getattr(local, "receptive_field", None)
         self.stride = int(getattr(local, "stride", 1)) if self.halo is not None else 1
-        self._device = find_device(device)
-        self._unfolded = local
-        self._net = fold(local).to(self._device)
-        self._forward = compiled(self._net) if compile else self._net
+        self._unfolded: nn.Module | None = local
+        self._place(fold(local), device, compile)
         parameter = next(self._net.parameters(), None)
         self._dtype = torch.float32 if parameter is None else parameter.dtype
         self._bytes_per_pixel: int | None = None
+
+    def _place(self, net: nn.Module, device: str, compile: bool) -> None:
+        self._wanted = (device, compile)
+        self._device = find_device(device)
+        self._net = net.to(self._device)
+        self._forward = compiled(self._net) if compile else self._net
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what another process needs, where it may find another device."""
+        on_cpu = self._device.type == "cpu"
+        net = self._net if on_cpu else copy.deepcopy(self._net).cpu()
+        return self.__dict__ | {"_net": net, "_forward": None, "_unfolded": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__ |= state
+        self._place(self._net, *self._wanted)
 
     @property
     def identity(self) -> str:
@@ -245,6 +259,8 @@ class NetworkDenoiser(Denoiser):
     @lru_cache(maxsize=1)  # noqa: B019 - the network is kept as long as the denoiser
     def _differentiable(self) -> nn.Module:
         """Return a copy of the network as it was given: the folded one has no gradients."""
+        if self._unfolded is None:
+            raise UsageError(f"{self.name} has no gradients in another process.")
         return copy.deepcopy(self._unfolded).eval().requires_grad_(False).to(self._device)
 
     def _tensor(self, values: NDArray[np.float64]) -> torch.Tensor:

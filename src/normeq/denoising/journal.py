@@ -10,11 +10,13 @@ from pathlib import Path
 from normeq.images.source import Band
 
 _NAME = ".normeq-finished"
-_LINE = re.compile("([0-9]{1,12}) ([0-9]{1,12}) done")
+_LINE = re.compile("([0-9]{1,12}(?: [0-9]{1,12})*) done")
 
 
 class Journal:
-    """The bands that an unfinished folder already holds, if they were made for the same key.
+    """The places that an unfinished folder already holds, if they were made for the same key.
+
+    A place is a band's frame and first row, or whatever numbers name a part of the work.
 
     Parameters
     ----------
@@ -27,28 +29,34 @@ class Journal:
     def __init__(self, folder: Path, key: str) -> None:
         self._file = folder / _NAME
         self._key = key
-        self.done: set[tuple[int, int]] = set()
+        self.done: set[tuple[int, ...]] = set()
         text = self._file.read_text("ascii", "replace") if self._file.exists() else ""
         lines = text.splitlines()
         if lines[:1] == [key]:
             # A line that was cut off by a kill, or damaged, does not count.
             places = (_LINE.fullmatch(line) for line in lines[1:])
-            self.done = {(int(place[1]), int(place[2])) for place in places if place}
+            self.done = {tuple(map(int, place[1].split())) for place in places if place}
         elif folder.exists():
             shutil.rmtree(folder)
 
+    def start(self) -> None:
+        """Begin to record; the folder's metadata has to be written by then."""
+        self._append(f"\n{self._key}\n" if self.done else f"{self._key}\n")
+
+    def record(self, *place: int) -> None:
+        """Note that a part of the work is done."""
+        self._append(f"{' '.join(map(str, place))} done\n")
+
+    def _append(self, text: str) -> None:
+        with self._file.open("a") as file:
+            file.write(text)
+
     def recorded(self, bands: Iterator[Band]) -> Iterator[Band]:
         """Pass bands on to a writer, and record each when the writer asks for the next."""
-        # Created on the first demand for pixels: the writer has written the metadata by then.
-        with self._file.open("a") as file:
-            if not self.done:
-                file.write(self._key + "\n")
-                file.flush()
-            for band in bands:
-                yield band
-                # The last word tells a line that was cut off by a kill from a whole one.
-                file.write(f"{band.frame} {band.start} done\n")
-                file.flush()
+        self.start()  # on the first demand for pixels
+        for band in bands:
+            yield band
+            self.record(band.frame, band.start)
 
     def close(self) -> None:
         """Forget the record: the folder is finished."""

@@ -56,7 +56,7 @@ class MosaicWalk(Walk):
 
     source: BayerSource
 
-    def bands(self, done: Container[tuple[int, int]] = ()) -> Iterator[Band]:
+    def bands(self, done: Container[tuple[int, ...]] = ()) -> Iterator[Band]:
         """Yield whole denoised mosaics, without those whose (frame, 0) are in `done`."""
         frames = range(self.source.frames)
         finished = {frame for frame in frames if (frame // len(PHASES), 0) in done}

@@ -54,6 +54,8 @@ class FileOptions:
         Whether to write how each result was made to a file beside it, ``NAME.json``.
     dry_run
         Whether to read headers only, and write nothing.
+    runner
+        Who denoises an image: this process, or a cluster.
     """
 
     noise: NoiseOptions = field(default_factory=NoiseOptions)
@@ -64,6 +66,7 @@ class FileOptions:
     part: str | None = None
     record: bool = False
     dry_run: bool = False
+    runner: Runner = field(default_factory=lambda: Runner())
 
 
 @dataclass
@@ -124,6 +127,7 @@ def denoise_file(
             outcome.status = "planned"
             return
         walks = [_walk(part, choice, options, outcome) for part in source.parts]
+        options.runner.check(source, target, walks[0])
         with writing(target):
             target.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -180,7 +184,7 @@ def _provenance(
         walk.denoiser.name,
         walk.denoiser.identity,
         source.path.name,
-        source.digest(),
+        options.runner.digest(source),
         parameters,
     )
 
@@ -220,15 +224,57 @@ def _write_folder(
     with writing(target):
         journal = Journal(partial, _key(walk, source, options))
         outcome.resumed = bool(journal.done)
-        for _, start in journal.done:
-            rows = max(0, min(walk.plan.rows, source.height - start))
-            shares.add(rows * source.width * source.samples / source.pixels)
-        bands = _watched(walk.bands(journal.done), source, shares)
-        writer(source, partial, journal.recorded(bands))
+        options.runner.fill(partial, source, walk, writer, journal, shares)
         # Until all of it is on the disk, the journal is what a killed run goes on from.
         sync_tree(partial)
         journal.close()
         replace_folder(partial, target)
+
+
+class Runner:
+    """Denoises an image in this process, band by band."""
+
+    def check(self, source: ImageFile, target: Path, walk: Walk) -> None:
+        """Refuse what cannot be denoised here."""
+        return
+
+    def digest(self, source: ImageFile) -> str:
+        """Return SHA-256 of a file or folder."""
+        return source.digest()
+
+    def layout(self, source: ImageFile, walk: Walk) -> tuple[int, ...]:
+        """Return the numbers that the places of the journal depend on."""
+        return (walk.plan.rows,)
+
+    def fill(
+        self,
+        target: Path,
+        source: ImageFile,
+        walk: Walk,
+        writer: Writer,
+        journal: Journal,
+        shares: Shares,
+    ) -> None:
+        """Write a folder, except for what the journal says is in it.
+
+        Parameters
+        ----------
+        target
+            The folder, which may be unfinished.
+        source, walk
+            The image, and how it is denoised.
+        writer
+            Writes the bands of an image to a folder.
+        journal
+            Told each part that is finished.
+        shares
+            Told each share of the image that is finished.
+        """
+        for _, start in journal.done:
+            rows = max(0, min(walk.plan.rows, source.height - start))
+            shares.add(rows * source.width * source.samples / source.pixels)
+        bands = _watched(walk.bands(journal.done), source, shares)
+        writer(source, target, journal.recorded(bands))
 
 
 def _watched(bands: Iterator[Band], source: ImageFile, shares: Shares) -> Iterator[Band]:
@@ -248,7 +294,7 @@ def _key(walk: Walk, source: ImageFile, options: FileOptions) -> str:
         options.noise.identity,
         options.walk.bayer,
         options.walk.nan,
-        walk.plan.rows,
+        options.runner.layout(source, walk),
     ]
     return hashlib.sha256(json.dumps(about).encode()).hexdigest()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from normeq.errors import InputError, UsageError
 
 # An array whose last axis is so short, and whose axes before it are so long, may be in colour.
@@ -25,6 +27,18 @@ def default_axes(shape: tuple[int, ...], way_out: str = "name its axes with --ax
             "colour, say so with axes (such as ZYX)."
         )
     return "Q" * (len(shape) - 2) + "YX"
+
+
+def axes_from_names(names: Sequence[object]) -> str | None:
+    """Return the letters of axes that have names, if rows and columns are among them.
+
+    >>> axes_from_names(["time", "y", "x"])
+    'TYX'
+    """
+    plain = [str(name or "q").upper() for name in names]
+    if "Y" not in plain or "X" not in plain:
+        return None
+    return "".join(name[0] if name in ("Y", "X") or name[0] not in "YX" else "Q" for name in plain)
 
 
 def checked_axes(axes: str, shape: tuple[int, ...]) -> str:

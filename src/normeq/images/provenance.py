@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -55,14 +55,31 @@ class Provenance:
         return uuid.uuid5(uuid.NAMESPACE_URL, f"normeq:{self.as_json()}")
 
 
-def digest(path: Path) -> str:
-    """Return SHA-256 of a file, or of the names and contents of a folder's files."""
+def file_digest(file: Path) -> str:
+    """Return SHA-256 of a file."""
     total = hashlib.sha256()
-    files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
-    for file in files:
-        if path.is_dir():
-            total.update(f"{file.relative_to(path).as_posix()}\0".encode())
-        with file.open("rb") as content:
-            while piece := content.read(_PIECE):
-                total.update(piece)
+    with file.open("rb") as content:
+        while piece := content.read(_PIECE):
+            total.update(piece)
+    return total.hexdigest()
+
+
+def digest(
+    path: Path, of_files: Callable[[Sequence[Path]], Iterable[str]] = lambda f: map(file_digest, f)
+) -> str:
+    """Return SHA-256 of a file, or of the names and digests of a folder's files.
+
+    Parameters
+    ----------
+    path
+        The file or folder.
+    of_files
+        Returns the digests of files, in the same order.
+    """
+    if not path.is_dir():
+        return file_digest(path)
+    total = hashlib.sha256()
+    files = sorted(file for file in path.rglob("*") if file.is_file())
+    for file, of_file in zip(files, of_files(files), strict=True):
+        total.update(f"{file.relative_to(path).as_posix()}\0{of_file}\n".encode())
     return total.hexdigest()

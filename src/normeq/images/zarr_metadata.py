@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from normeq.errors import InputError
+from normeq.images.axes import axes_from_names
 from normeq.images.formats import ZARR_MARKERS
 from normeq.images.physical_units import calibrated
 from normeq.images.source import Calibration
@@ -71,14 +72,7 @@ def named_axes(array: Any) -> str | None:
     """Return the axes that an array names itself (Zarr 3, xarray), if rows and columns are."""
     names = getattr(array.metadata, "dimension_names", None)
     names = names or array.attrs.get("_ARRAY_DIMENSIONS") or ()
-    letters = [str(name or "q")[0].upper() for name in names]
-    plain = [str(name).upper() for name in names]
-    if len(letters) != array.ndim or "Y" not in plain or "X" not in plain:
-        return None
-    return "".join(
-        letter if name in ("Y", "X") or letter not in "YX" else "Q"
-        for name, letter in zip(plain, letters, strict=True)
-    )
+    return axes_from_names(names) if len(names) == array.ndim else None
 
 
 def is_metadata(path: Path) -> bool:

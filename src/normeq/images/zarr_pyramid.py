@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,8 @@ import zarr
 
 from normeq.errors import InputError
 from normeq.images.source import Pixels
+
+Block = tuple[slice, ...]
 
 
 def _factors(fine: Sequence[int], coarse: Sequence[int]) -> list[int]:
@@ -30,17 +32,22 @@ def check_pyramid(path: Path, shapes: Sequence[tuple[int, ...]]) -> None:
                 )
 
 
-def downsample(fine: Path, coarse: Path) -> None:
-    """Average blocks of one level of the pyramid into the next, chunk by chunk."""
+def blocks_of(level: Path) -> Iterator[Block]:
+    """Cut a level of a pyramid into blocks that are stored as one file each."""
+    array: Any = zarr.open_array(level, mode="r")
+    spans = [
+        [slice(start, min(start + step, size)) for start in range(0, size, step)]
+        for size, step in zip(array.shape, array.shards or array.chunks, strict=True)
+    ]
+    return product(*spans)
+
+
+def downsample(fine: Path, coarse: Path, blocks: Iterable[Block] | None = None) -> None:
+    """Average one level of the pyramid into some blocks of the next, or all of them."""
     source = zarr.open_array(fine, mode="r")
     output: Any = zarr.open_array(coarse, mode="r+")
     factors = _factors(source.shape, output.shape)
-    stored_together = output.shards or output.chunks
-    spans = [
-        [slice(start, min(start + step, size)) for start in range(0, size, step)]
-        for size, step in zip(output.shape, stored_together, strict=True)
-    ]
-    for block in product(*spans):
+    for block in blocks_of(coarse) if blocks is None else blocks:
         output[block] = _block_means(source, block, factors)
 
 

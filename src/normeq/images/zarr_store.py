@@ -13,6 +13,7 @@ import os
 import shutil
 import stat
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -114,16 +115,65 @@ class ZarrSource(IndexedSource, ImageFile):
 
     def write(self, target: Path, bands: Iterable[Band]) -> None:
         """Write a copy with new pixels; bands that are left out keep what `target` has."""
-        if not is_zarr(target):
-            self._write_metadata(target)
-        output = zarr.open_array(target / (self._levels or [""])[0], mode="r+")
+        self.begin(target)
         for band in bands:
             rows = slice(band.start, band.start + len(band.pixels))
-            output[self.index(band.frame, rows)] = self.from_plane(band.pixels)
-        for fine, coarse in zip(self._levels, self._levels[1:], strict=False):
-            downsample(target / fine, target / coarse)
+            self.store(target, band.frame, rows, slice(0, self.width), band.pixels)
+        for fine, coarse in self.pyramid(target):
+            downsample(fine, coarse)
+        self.finish(target)
+
+    def begin(self, target: Path) -> None:
+        """Write everything but pixels, unless that has been done."""
+        if not is_zarr(target):
+            self._write_metadata(target)
+
+    def store(self, target: Path, frame: int, rows: slice, columns: slice, pixels: Pixels) -> None:
+        """Write a rectangle of a frame; whole chunks of it, or another writer may be disturbed."""
+        output = zarr.open_array(target / (self._levels or [""])[0], mode="r+")
+        output[self.index(frame, rows, columns)] = self.from_plane(pixels)
+
+    def pyramid(self, target: Path) -> list[tuple[Path, Path]]:
+        """Return which levels of the pyramid are averaged into which, in order."""
+        levels = [target / level for level in self._levels]
+        return list(pairwise(levels))
+
+    def finish(self, target: Path) -> None:
+        """Bring the metadata up to date, after all pixels have been written."""
         if (target / ".zmetadata").exists():
             zarr.consolidate_metadata(target, zarr_format=2)
+
+    @property
+    def stored_together(self) -> tuple[int, int]:
+        """Rows and columns of what the copy stores in one file."""
+        return self._chunks[self.axes.index("Y")], self._chunks[self.axes.index("X")]
+
+    @property
+    def frames_together(self) -> int:
+        """How many consecutive frames share chunks of this image."""
+        stored = self._array.shards or self._array.chunks
+        leading = [place for place, axis in enumerate(self.axes) if axis not in "YX"]
+        return min(stored[leading[-1]], self.shape[leading[-1]]) if leading else 1
+
+    def read_frames(self, frames: range, rows: slice, columns: slice) -> dict[int, Pixels]:
+        """Read a rectangle of consecutive frames; chunks that they share are decoded once."""
+        leading = [place for place, axis in enumerate(self.axes) if axis not in "YX"]
+        depth = self.shape[leading[-1]] if leading else 1
+        if self.frames_together == 1 or frames.start // depth != (frames.stop - 1) // depth:
+            return {frame: self.read_region(frame, rows, columns) for frame in frames}
+        where = list(self.index(frames.start, rows, columns))
+        first = frames.start % depth
+        where[leading[-1]] = slice(first, first + len(frames))
+        with reading(self.path, self.format):
+            block = np.asarray(self._array[tuple(where)], dtype=self.dtype)
+        left = [axis for axis in self.axes if axis in "YX"]
+        place = sum(self.axes.index(axis) < leading[-1] for axis in left)
+        planes = np.moveaxis(block, place, 0)
+        return {frame: self.to_plane(plane) for frame, plane in zip(frames, planes, strict=True)}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel to another process as a path."""
+        return type(self), (self.path.absolute(), self.axes)
 
     def _write_metadata(self, target: Path) -> None:
         self._copy_description(target)

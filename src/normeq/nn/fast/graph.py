@@ -8,8 +8,10 @@ takes: each gets a subclass of its class that reports calls to the tracer. Trace
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, TypeGuard
 
 from torch import Tensor, fx, nn
@@ -46,14 +48,9 @@ def trace(
 
 
 class _Tracer(fx.Tracer):
-    """A tracer that watches the modules of one network, and no others.
+    """A tracer that watches the modules of one network, and no others."""
 
-    By default every module is a leaf: so pickled graph modules are traced when they are loaded.
-    """
-
-    def __init__(
-        self, is_leaf: Callable[[nn.Module], bool] = lambda _: True, record_buffers: bool = False
-    ) -> None:
+    def __init__(self, is_leaf: Callable[[nn.Module], bool], record_buffers: bool) -> None:
         super().__init__(autowrap_modules=())  # type: ignore[arg-type]
         self._is_leaf = is_leaf
         self.proxy_buffer_attributes = record_buffers
@@ -173,11 +170,58 @@ class GraphEditor:
 
     def finish(self) -> fx.GraphModule:
         """Return a module that computes what the graph says, with the layers it calls."""
-        finished = fx.GraphModule(self.owner, self.graph, type(self.owner).__name__)
+        finished = _GraphModule(self.owner, self.graph, type(self.owner).__name__)
         finished.graph.eliminate_dead_code()
         finished.delete_all_unused_submodules()
         finished.recompile()
         return finished
+
+
+class _GraphModule(fx.GraphModule):
+    """A module that takes its graph along when it is copied or pickled.
+
+    Others are traced again when they are loaded, which functions of ours do not allow.
+    """
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        nodes = [
+            (node.op, node.name, node.target, *_with_names((node.args, node.kwargs)))
+            for node in self.graph.nodes
+        ]
+        owned = {
+            str(node.target): operator.attrgetter(str(node.target))(self)
+            for node in self.graph.nodes
+            if node.op in ("call_module", "get_attr")
+        }
+        return _load, (owned, nodes, type(self).__name__, self.training)
+
+
+@dataclass(frozen=True)
+class _NodeName:
+    """Stands for a node in the arguments of another, where there are no nodes."""
+
+    name: str
+
+
+def _with_names(arguments: Any) -> Any:
+    def named(argument: Any) -> Any:
+        return _NodeName(argument.name) if isinstance(argument, fx.Node) else argument
+
+    return fx.node.map_aggregate(arguments, named)
+
+
+def _load(owned: dict[str, Any], nodes: list[Any], name: str, training: bool) -> fx.GraphModule:
+    """Build the module that `_GraphModule.__reduce__` took apart."""
+    graph = fx.Graph()
+    known: dict[str, fx.Node] = {}
+
+    def found(argument: Any) -> Any:
+        return known[argument.name] if isinstance(argument, _NodeName) else argument
+
+    for op, node_name, target, args, kwargs in nodes:
+        args, kwargs = fx.node.map_aggregate((args, kwargs), found)
+        known[node_name] = graph.create_node(op, target, args, kwargs, node_name)
+    return _GraphModule(owned, graph, name).train(training)
 
 
 def feeds_only(node: Any, user: fx.Node) -> TypeGuard[fx.Node]:

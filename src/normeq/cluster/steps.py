@@ -1,0 +1,79 @@
+"""Steps of a run on a cluster: a few at a time, each telling what comes after it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, NamedTuple
+
+from distributed import CancelledError, Client, Future, KilledWorker, as_completed
+from distributed.client import ClosedClientError
+from distributed.comm.core import CommClosedError
+
+from normeq.errors import ClusterError
+
+# Steps that a scheduler has at hand for each thread of its workers, so that none is ever idle.
+_STEPS_FOR_A_THREAD = 3
+
+
+class Step(NamedTuple):
+    """Something for a worker to do, and what follows.
+
+    Attributes
+    ----------
+    function, arguments
+        Called on a worker.
+    finish
+        Called here with the result; returns the steps that can be done next.
+    """
+
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    finish: Callable[[Any], Sequence[Step]]
+
+
+def run_steps(client: Client, steps: Iterator[Step]) -> None:
+    """Run steps on a cluster, those that follow from others first.
+
+    However many there are, the scheduler knows of a few. If a worker dies, those it was at are
+    done again by another.
+    """
+    following: deque[Step] = deque()
+    running: dict[Future[Any], Step] = {}
+    completed = as_completed(loop=client.loop)
+
+    def submit() -> None:
+        threads = sum(client.nthreads().values())
+        while len(running) < _STEPS_FOR_A_THREAD * max(1, threads):
+            step = following.popleft() if following else next(steps, None)
+            if step is None:
+                return
+            future = client.submit(step.function, *step.arguments, pure=False)
+            running[future] = step
+            completed.add(future)
+
+    try:
+        submit()
+        for future in completed:
+            step = running.pop(future)
+            following.extend(step.finish(future.result()))
+            submit()
+    finally:
+        with suppress(Exception):  # the cluster may be gone
+            client.cancel(list(running), force=True)
+
+
+@contextmanager
+def cluster_sentences() -> Iterator[None]:
+    """Turn the loss of a scheduler or of workers into a sentence."""
+    again = "give the same command again, and it goes on from what is finished"
+    try:
+        yield
+    except KilledWorker as error:
+        raise ClusterError(
+            f"{error.allowed_failures + 1} workers died at the same task, as they do without "
+            f"enough memory: give them more, or choose a smaller --tile; {again}."
+        ) from error
+    except (CancelledError, ClosedClientError, CommClosedError, TimeoutError) as error:
+        raise ClusterError(f"the scheduler of the cluster is lost; {again}.") from error
