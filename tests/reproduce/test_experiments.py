@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.darmstadt_set import write_darmstadt
 from helpers.paper_sets import write_random_weights, write_sets
 from typer.testing import CliRunner
 
@@ -132,6 +133,25 @@ def test_normalization_sweep(tmp_path, data):
     (tmp_path / "fmd").mkdir()
     with pytest.raises(Unavailable, match="needs images in"):
         run("normalization-sweep", tmp_path, tmp_path, weights)
+
+
+def test_raw_table(tmp_path, data):
+    weights = write_random_weights(tmp_path / "weights", "raw-table")
+    sets = tmp_path / "data"
+    sets.mkdir()
+    for name in ("fmd", "cc15"):
+        (sets / name).symlink_to(data / name)
+    mosaics = write_darmstadt(sets / "dnd", images=1)
+    said = run("raw-table", tmp_path, sets, weights)
+    rows = read_csv(tmp_path / "raw-table.csv")
+    assert [row["network"] for row in rows] == ["noisy"] + ["DRUNet"] * 3 + ["FDnCNN"] * 3
+    assert float(rows[0]["fmd PSNR"]) == pytest.approx(28.1, abs=0.5)  # noise of 10 out of 255
+    assert rows[1]["paper, DND: PSNR"] == "47.58"
+    assert len(read_csv(tmp_path / "raw-table-claims.csv")) == 4
+    written = sorted(path.parent.name for path in tmp_path.glob("dnd-*/0001.mat"))
+    assert len(written) == 6
+    assert any("files for the Darmstadt benchmark" in line for line in said)
+    assert mosaics[0].shape == (48, 64)
 
 
 def test_time_table(tmp_path):

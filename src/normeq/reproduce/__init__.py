@@ -19,4 +19,5 @@ class Result(StrEnum):
     ADAPTIVE_FILTERS = "adaptive-filters"
     NORMALIZATION_SWEEP = "normalization-sweep"
     PSNR_TABLE = "psnr-table"
+    RAW_TABLE = "raw-table"
     NOISE_FAMILIES = "noise-families"
