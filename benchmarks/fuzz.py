@@ -3,9 +3,9 @@
     python benchmarks/fuzz.py --minutes 10
 
 changes whole files (images of every format, weights, recipes, journals) at random and gives them
-to normeq, in child processes with a limit on time. Mutant N of a seed is always the same. What
-became of them is counted in docs/data/fuzz.csv and docs/reliability.md, and failures are kept in
-the folder of --keep:
+to normeq, in child processes with limits on time (30 seconds of computing, 300 in all) and memory.
+Mutant N of a seed is always the same. What became of them is counted in docs/data/fuzz.csv and
+docs/reliability.md, and failures are kept in the folder of --keep:
 
 - done: a result, or a file that was read
 - refused: one sentence
@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 from pages import DATA, DOCS, fill, table
 
 from normeq._support.tables import write_csv
@@ -181,17 +182,32 @@ CONSUMERS: dict[str, Callable[[Path], tuple[str, str]]] = {
 }
 
 
+def copied(original: Path) -> Path:
+    """Copy an original into a folder of its own."""
+    copy = Path(tempfile.mkdtemp(dir=original.parents[1]), original.name)
+    if original.is_dir():
+        return Path(shutil.copytree(original, copy))
+    return Path(shutil.copyfile(original, copy))
+
+
+def answers(pipe: Connection, process: int) -> bool:
+    """Wait for a child; give up once it has computed too long, or waited for ten times that."""
+    about = psutil.Process(process)
+    start, end = sum(about.cpu_times()[:2]), time.monotonic() + 10 * SECONDS
+    while time.monotonic() < end and sum(about.cpu_times()[:2]) < start + SECONDS:
+        if pipe.poll(1):
+            return True
+    return pipe.poll()
+
+
 def work(originals: dict[str, Path], seed: int, first: int, pipe: Connection) -> None:
     """Report on mutants one by one, until told to stop."""
     import warnings
 
     warnings.simplefilter("ignore")
     sys.stderr = open("/dev/null", "w")  # noqa: SIM115  # what libraries print
-    with tempfile.TemporaryDirectory() as name:  # imports, which take longer than any file
-        number, (kind, original) = first, sorted(originals.items())[first % len(originals)]
-        copy = Path(name, original.name)
-        shutil.copytree(original, copy) if original.is_dir() else shutil.copyfile(original, copy)
-        pipe.send((kind, *outcome_of(copy)))
+    pipe.send([outcome_of(copied(path)) for path in originals.values()])  # imports are slow
+    number = first
     while True:
         with tempfile.TemporaryDirectory() as name:
             kind, path = mutant(originals, Path(name), seed, number)
@@ -219,13 +235,13 @@ def fuzz(
         child = context.Process(target=work, args=(originals, seed, number, theirs), daemon=True)
         child.start()
         theirs.close()
-        kind, outcome, detail = ours.recv()
-        if outcome != "done":
-            raise SystemExit(f"{kind} itself is {outcome}: {detail}")
+        undamaged = dict(zip(originals, ours.recv(), strict=True))
+        if any(outcome != "done" for outcome, _ in undamaged.values()):
+            raise SystemExit(f"not all originals are done: {undamaged}")
         while time.monotonic() < end:
             kind, detail = sorted(originals)[number % len(originals)], ""
             try:
-                if ours.poll(SECONDS):
+                if answers(ours, child.pid):
                     _, kind, outcome, detail = ours.recv()
                 else:
                     outcome = "hang"
