@@ -10,6 +10,8 @@ from astropy.io import fits
 from click.testing import Result
 from helpers.image_samples import sample
 from PIL import Image
+from safetensors import safe_open
+from safetensors.torch import save_file
 from typer.testing import CliRunner
 
 import normeq
@@ -184,3 +186,61 @@ def test_quiet_leaves_errors_and_verbose_adds_messages(tmp_path: Path, call: Cal
 def test_the_help_says_that_a_factory_runs_code() -> None:
     told = CliRunner().invoke(app, ["denoise", "--help"]).stdout
     assert "runs code from the working directory" in " ".join(told.replace("│", " ").split())
+
+
+# What is not finite is an error ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_weights_that_are_not_finite_are_refused(
+    tmp_path: Path, call: Call, weights: Path, value: float
+) -> None:
+    with safe_open(weights, "pt") as file:
+        about = file.metadata()
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    tensors["tail.weight"][0] = value
+    save_file(tensors, tmp_path / "bad.safetensors", about)
+    np.save(tmp_path / "a.npy", sample((16, 16), "float32"))
+    result = call(tmp_path / "a.npy", model=tmp_path / "bad.safetensors")
+    assert result.exit_code == 1
+    assert "'tail.weight' holds NaN or infinite" in result.stderr
+    assert not (tmp_path / "a.denoised.npy").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "sentence"),
+    [
+        (["--sigma", "1e300"], 1, "NaN or infinite"),
+        (["--sigma", "1e308", "--strength", "100"], 1, "NaN or infinite"),
+        (["--sigma", "nan"], 2, "sigma"),
+        (["--sigma", "inf"], 2, "sigma"),
+        (["--sigma", "5", "--strength", "nan"], 2, "strength"),
+        (["--sigma", "5", "--strength", "inf"], 2, "strength"),
+        (["--gain", "nan", "--read-noise", "1"], 2, "finite numbers"),
+        (["--gain", "1", "--read-noise", "inf"], 2, "finite numbers"),
+    ],
+)
+def test_noise_that_is_not_finite_is_refused(
+    tmp_path: Path, call: Call, arguments: list[str], code: int, sentence: str
+) -> None:
+    np.save(tmp_path / "a.npy", sample((16, 16), "float32"))
+    result = call(tmp_path / "a.npy", *arguments, model="default-sigma")
+    assert result.exit_code == code, result.output
+    assert sentence in result.stderr
+    assert "Traceback" not in result.output
+    assert not (tmp_path / "a.denoised.npy").exists()
+
+
+@pytest.mark.parametrize("value", ["nan", "inf"])
+def test_results_that_are_not_finite_are_not_written(
+    tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch, value: str
+) -> None:
+    (tmp_path / f"broken_{value}.py").write_text(
+        f"def make():\n    return lambda plane: plane * float('{value}')\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    np.save(tmp_path / "a.npy", 1 + sample((16, 16), "uint16"))
+    result = call(tmp_path / "a.npy", model=f"broken_{value}:make")
+    assert result.exit_code == 1
+    assert "NaN or infinite in plane 0" in result.stderr
+    assert not (tmp_path / "a.denoised.npy").exists()

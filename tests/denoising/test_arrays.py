@@ -16,6 +16,7 @@ from normeq.denoising.missing import FILL_DEPTH
 from normeq.errors import InputError, UsageError
 from normeq.models import shipped, variants
 from normeq.nn import AffineConv2d, SortPool
+from normeq.noise import NoiseModel
 
 NET = tiny("unet", "norm-equiv-residual")
 NET_SIGMA = tiny("unet", "norm-equiv", blind=False)
@@ -332,3 +333,17 @@ def test_clipped_pixels_are_counted(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "normeq"):
         normeq.denoise(image, model=lambda plane: plane * 2 - 1)
     assert "64 pixels clipped to the range of uint8" in caplog.text
+
+
+@pytest.mark.parametrize("shape", [(24, 20), (9, 33), (64, 64), (130, 150)])
+@pytest.mark.parametrize("dtype", ["uint16", "float32"])
+def test_a_stack_and_its_plane_alone_give_the_same_bytes(
+    shape: tuple[int, int], dtype: str
+) -> None:
+    stack = np.random.default_rng(0).normal(500, 40, (5, *shape)).astype(dtype)
+    given = NoiseModel(gain=2.0, base=100.0, darkest=100.0, mean=500.0, brightest=700.0)
+    options: list[dict[str, Any]] = [{"sigma": 40.0}, {"noise": given}, {"noise": "gaussian"}]
+    for stated in options:
+        together = normeq.denoise(stack, axes="TYX", **stated)
+        alone = normeq.denoise(stack[3], axes="YX", **stated)
+        assert together[3].tobytes() == alone.tobytes()

@@ -1,5 +1,6 @@
 """What a TIFF says beside its pixels: axes, units, tags, EXIF, missing values."""
 
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,20 @@ def test_imagej_hyperstack(tmp_path: Path) -> None:
         assert after.imagej_metadata == before.imagej_metadata
         for tag in ("XResolution", "YResolution", "ResolutionUnit"):
             assert after.pages.first.tags[tag].value == before.pages.first.tags[tag].value
+
+
+def test_regions_of_interest_of_imagej_are_kept(tmp_path: Path) -> None:
+    # A rectangle, as ImageJ stores it: signature, version, kind, top, left, bottom, right.
+    region = b"Iout" + struct.pack(">hBxhhhh", 228, 1, 2, 3, 12, 14) + bytes(48)
+    about = {"axes": "ZYX", "ROI": region, "Overlays": [region, region]}
+    image = sample((3, 24, 20), "uint16")
+    tifffile.imwrite(tmp_path / "in.tif", image, imagej=True, metadata=about)
+    copy(tmp_path / "in.tif", tmp_path / "out.tif")
+    with tifffile.TiffFile(tmp_path / "out.tif") as after:
+        metadata = after.imagej_metadata or {}
+        np.testing.assert_array_equal(after.asarray(), inverted(image))
+    assert metadata["ROI"] == region
+    assert metadata["Overlays"] == [region, region]
 
 
 def test_ome(tmp_path: Path) -> None:
