@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -12,6 +13,7 @@ from skimage import data
 
 import normeq
 from normeq.images import write
+from normeq.reproduce.classifiers import Classifier
 from normeq.reproduce.scale import Scale
 from normeq.training.initial import new_network
 
@@ -40,6 +42,21 @@ def _pairs(folder: Path) -> None:
             write(folder / part / f"{name}.png", image)
 
 
+def _digits(folder: Path, images: int = 24) -> None:
+    """Write idx files of noise, gzipped for the test images, with labels 0 to 9."""
+    rng = np.random.default_rng(0)
+    for stem in ("train", "t10k"):
+        pixels = rng.integers(0, 256, (images, 28, 28), np.uint8)
+        labels = rng.integers(0, 10, images, np.uint8)
+        for name, array in (("images-idx3", pixels), ("labels-idx1", labels)):
+            shape = np.array(array.shape, ">u4").tobytes()
+            data = bytes((0, 0, 8, array.ndim)) + shape + array.tobytes()
+            if stem == "t10k":
+                (folder / f"{stem}-{name}-ubyte.gz").write_bytes(gzip.compress(data))
+            else:
+                (folder / f"{stem}-{name}-ubyte").write_bytes(data)
+
+
 def _camera_pairs(folder: Path) -> None:
     rng = np.random.default_rng(0)
     clean = data.astronaut()[:64, 200:264]
@@ -55,6 +72,8 @@ _SETS: dict[str, Callable[[Path], None]] = {
     "set12": _numbered,
     "fmd": _pairs,
     "cc15": _camera_pairs,
+    "mnist": _digits,
+    "fashion_mnist": _digits,
 }
 
 
@@ -73,6 +92,9 @@ def write_random_weights(folder: Path, *experiments: str) -> Path:
         module = import_module(f"normeq.reproduce.{experiment.replace('-', '_')}")
         for each in module.networks(Scale.TINY):
             torch.manual_seed(each.seed)
-            net = new_network(each.recipe(Scale.TINY).network)
+            if isinstance(each, Classifier):
+                net = each.create(Scale.TINY, 28)
+            else:
+                net = new_network(each.recipe(Scale.TINY).network)
             normeq.save(net, folder / f"{each.name}.safetensors", {"hours": 0.5})
     return folder

@@ -154,6 +154,21 @@ def test_raw_table(tmp_path, data):
     assert mosaics[0].shape == (48, 64)
 
 
+def test_classification_table(tmp_path, data):
+    weights = write_random_weights(tmp_path / "weights", "classification-table")
+    said = run("classification-table", tmp_path, data, weights)
+    assert any("needs the set kmnist" in line for line in said)
+    assert "MNIST has 24 training images here, not 60,000" in said
+    rows = read_csv(tmp_path / "classification-table.csv")
+    assert [row["set"] for row in rows] == ["MNIST"] * 3 + ["Fashion-MNIST"] * 3
+    assert [row["paper %"] for row in rows[:3]] == ["0.26", "0.37", "0.44"]
+    for row in read_csv(tmp_path / "classification-table-units.csv"):
+        follows = row["variant"] == "norm-equiv" or (
+            row["variant"] == "scale-equiv" and row["offset"] == "0.0"
+        )
+        assert not follows or float(row["labels changed %"]) == 0
+
+
 def test_time_table(tmp_path):
     run("time-table", tmp_path)
     rows = read_csv(tmp_path / "time-table.csv")

@@ -13,7 +13,6 @@ class Result(StrEnum):
     ALL = "all"
     EQUIVARIANCE_TABLE = "equivariance-table"
     TRAINING_TABLE = "training-table"
-    TIME_TABLE = "time-table"
     NOISE_GENERALIZATION = "noise-generalization"
     EXPLICIT_NORMALIZATION = "explicit-normalization"
     ADAPTIVE_FILTERS = "adaptive-filters"
@@ -21,3 +20,5 @@ class Result(StrEnum):
     PSNR_TABLE = "psnr-table"
     RAW_TABLE = "raw-table"
     NOISE_FAMILIES = "noise-families"
+    CLASSIFICATION_TABLE = "classification-table"
+    TIME_TABLE = "time-table"

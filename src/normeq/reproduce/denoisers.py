@@ -115,7 +115,7 @@ class PaperDenoiser(Trainable):
 
     def recipe(self, scale: Scale) -> Recipe:
         """Return the shipped recipe, with what this form, noise, seed and scale change."""
-        load_recipe = _training().load_recipe
+        load_recipe = training_package().load_recipe
         shipped = self.form if self.form in PAPER_FORMS else "norm-equiv"
         variant = "norm-equiv" if self.form == TELESCOPED else self.form
         overrides = [f"network.variant={variant}", f"data.noise={self.noise}", f"seed={self.seed}"]
@@ -137,11 +137,11 @@ class PaperDenoiser(Trainable):
         return self.recipe(scale).optimization.steps
 
     def steps_done(self, run: Path) -> int:
-        stored = _training().checkpoint.stored(run / "checkpoints")
+        stored = training_package().checkpoint.stored(run / "checkpoints")
         return int(stored[0].stem.partition("-")[2]) if stored else 0
 
     def train(self, workspace: Workspace, run: Path) -> None:
-        training = _training()
+        training = training_package()
         try:
             training.train(
                 self.recipe(workspace.scale),
@@ -195,7 +195,8 @@ def with_seeds(denoisers: Sequence[PaperDenoiser]) -> list[PaperDenoiser]:
     return added
 
 
-def _training() -> Any:
+def training_package() -> Any:
+    """Return `normeq.training`, or say which extra it needs."""
     try:
         from normeq import training
     except ModuleNotFoundError as error:

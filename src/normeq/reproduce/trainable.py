@@ -81,9 +81,9 @@ class Trainable(ABC):
         if self.steps_left(workspace) > 0:
             workspace.say(_progress(self, workspace))
             try:
-                run.parent.mkdir(parents=True, exist_ok=True)
+                run.mkdir(parents=True, exist_ok=True)
             except OSError as error:
-                raise FileError(f"'{run.parent}' cannot be made a folder of runs.") from error
+                raise FileError(f"'{run}' cannot be made a folder for a run.") from error
             with locked(run):
                 self.train(workspace, run)
         if not (run / WEIGHTS).is_file():

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from normeq.errors import UsageError
-from normeq.reproduce.denoisers import TITLES
+from normeq.reproduce.denoisers import TITLES, training_package
 from normeq.reproduce.verdicts import Claim, Verdict
 from normeq.reproduce.workspace import Workspace
 
@@ -25,12 +24,7 @@ _COLUMNS = ("batch", "patch", "loss", "rate", "halved every", "steps")
 
 def reproduce(workspace: Workspace) -> None:
     """Print the parameters of the shipped recipes beside the paper's, and whether they agree."""
-    try:
-        from normeq.training import load_recipe
-    except ModuleNotFoundError as error:
-        raise UsageError(
-            f"recipes need the package {error.name}; install it with pip install 'normeq[train]'."
-        ) from error
+    load_recipe = training_package().load_recipe
     rows = []
     for (architecture, variant), said in PAPER.items():
         for blindness, sigma in PAPER_SIGMA.items():
