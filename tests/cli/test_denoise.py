@@ -78,7 +78,7 @@ def test_existing_outputs(tmp_path: Path, call: Call) -> None:
         (["--sigma", "3"], "is blind"),
         (["--tile", "0"], "tile is 0"),
         (["--device", "abacus"], "abacus"),
-        (["-o", "out.png"], "has the format of"),
+        (["-o", "out.mrc"], "cannot be written from"),
         (["--overwrite", "--skip-existing"], "exclude"),
         (["--nan", "maybe"], "maybe"),
     ],
@@ -178,8 +178,8 @@ def test_quiet_leaves_errors_and_verbose_adds_messages(tmp_path: Path, call: Cal
     assert "--overwrite" in refused.stderr
     image = sample((16, 16), "float32")
     fits.HDUList([fits.PrimaryHDU(image), fits.ImageHDU(image)]).writeto(tmp_path / "a.fits")
-    assert "denoised are the units" not in call(tmp_path / "a.fits").stderr
-    assert "denoised are the units" in call(tmp_path / "a.fits", "--overwrite", "-v").stderr
+    assert "units that are denoised" not in call(tmp_path / "a.fits").stderr
+    assert "units that are denoised" in call(tmp_path / "a.fits", "--overwrite", "-v").stderr
     assert call(tmp_path / "a.fits", "-q", "-v").exit_code == 2
 
 

@@ -52,8 +52,8 @@ def test_a_folder_takes_the_names_of_the_inputs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("inputs", "output", "sentence"),
     [
-        (["a.tif"], "b.fits", "is not written from a.tif; the result can be .tif"),
-        (["a.jpg"], "b.jpg", "is not written from a.jpg; the result can be .png"),
+        (["a.tif"], "b.fits", "cannot be written from a.tif; the result can be .tif"),
+        (["a.jpg"], "b.jpg", "cannot be written from a.jpg; the result can be .png"),
         (["a.tif"], "b.xyz", "known kind"),
         (["a.tif", "b.tif"], "c.tif", "folder"),
         (["x/a.tif", "y/a.tif"], "out", "several images"),

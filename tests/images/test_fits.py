@@ -160,8 +160,8 @@ def test_every_image_of_a_file_is_denoised_and_the_rest_named(
             tmp_path / "in.fits", tmp_path / "out.fits", model=lambda plane: plane / 2
         )
     assert (outcome.status, outcome.planes) == ("done", 3)
-    assert "denoised are the units SCI1, SCI2" in caplog.text
-    assert "not denoised are the units ERR, DQ, ERR, DQ" in caplog.text
+    assert "units that are denoised: SCI1, SCI2" in caplog.text
+    assert "units that are not denoised: ERR, DQ, ERR, DQ" in caplog.text
     with fits.open(tmp_path / "out.fits", checksum=True) as after:
         for unit, name in enumerate(data, 1):
             factor = 2 if name.startswith("SCI") else 1

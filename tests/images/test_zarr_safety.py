@@ -79,7 +79,7 @@ def test_chunks_outside_of_the_store_are_not_read(tmp_path: Path, target: str) -
     )
     (tmp_path / "in.zarr" / "0.0").unlink()
     (tmp_path / "in.zarr" / "0.0").symlink_to(target)
-    with pytest.raises(InputError, match="leads out of the Zarr"):
+    with pytest.raises(InputError, match="points outside of the Zarr"):
         images.read(tmp_path / "in.zarr")
 
 

@@ -41,7 +41,7 @@ def test_noise_scales_with_sigma_and_repeats_with_the_seed(kind):
 
 
 def test_an_unknown_family_is_named_with_the_known_ones():
-    with pytest.raises(UsageError, match="'salt' is not known; choose one of gaussian, uniform"):
+    with pytest.raises(UsageError, match="'salt' is unknown; choose one of gaussian, uniform"):
         draw("salt", (2, 2), 1.0, rng())
 
 

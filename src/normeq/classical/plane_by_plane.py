@@ -56,7 +56,7 @@ def positive_sigma(sigma: float) -> float:
     value = float(sigma)
     if not math.isfinite(value) or value <= 0.0:
         raise UsageError(
-            f"sigma is {value:g}, but the noise's standard deviation is a positive number."
+            f"sigma is {value:g}, but the standard deviation of noise is a positive number."
         )
     return value
 

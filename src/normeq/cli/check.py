@@ -94,7 +94,7 @@ def read_shape(text: str | None) -> list[int] | None:
         return None
     lengths = [int(part) if part.strip().isdigit() else 0 for part in text.split(",")]
     if len(lengths) < 2 or min(lengths) < 1:
-        raise UsageError(f"--shape {text} is not a shape: use whole numbers, as 1,3,64,64.")
+        raise UsageError(f"--shape {text} is not a shape: use whole numbers, such as 1,3,64,64.")
     return lengths
 
 
@@ -106,7 +106,7 @@ def _number(text: str) -> tuple[str, float]:
     try:
         return name, float(value)
     except ValueError as error:
-        raise UsageError(f"--input {text} is not NAME=NUMBER, as sigma=0.1.") from error
+        raise UsageError(f"--input {text} is not NAME=NUMBER, such as sigma=0.1.") from error
 
 
 def _draw(certificate: Certificate, path: Path) -> None:

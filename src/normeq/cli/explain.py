@@ -74,5 +74,5 @@ def _place(text: str) -> tuple[int, int]:
     try:
         row, column = (int(part) for part in text.split(","))
     except ValueError as error:
-        raise UsageError(f"--at {text} is not ROW,COLUMN, as 12,34.") from error
+        raise UsageError(f"--at {text} is not ROW,COLUMN, such as 12,34.") from error
     return row, column

@@ -90,7 +90,9 @@ def _check_sigma(denoiser: Denoiser, sigma: Any) -> None:
     elif not isinstance(sigma, ImageSource):
         levels = np.asarray(sigma, dtype=np.float64)
         if not np.isfinite(levels).all() or (levels < 0).any():
-            raise UsageError(f"sigma is {sigma}, but a noise level is a number from 0 up.")
+            raise UsageError(
+                f"sigma is {sigma}, but a noise level is a finite number that is not negative."
+            )
 
 
 def _estimates(denoiser: Denoiser, options: NoiseOptions) -> bool:

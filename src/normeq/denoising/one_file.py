@@ -194,7 +194,7 @@ def _is_skipped(target: Path, options: FileOptions) -> bool:
     if not os.path.exists(target) or options.existing == "overwrite":
         return False
     if options.existing == "refuse":
-        raise FileError(f"{target}: exists already; pass --overwrite or --skip-existing.")
+        raise FileError(f"{target}: already exists; pass --overwrite or --skip-existing.")
     return True
 
 

@@ -117,7 +117,7 @@ def output_paths(inputs: Sequence[Path], output: Path | None) -> list[Path]:
         targets = [output / "".join(_named(path)) for path in inputs]
     twice = [path for path, count in Counter(targets).items() if count > 1]
     if twice:
-        raise UsageError(f"several images would be written to {twice[0]}: denoise them apart.")
+        raise UsageError(f"several images would be written to {twice[0]}: denoise them separately.")
     for path, target in zip(inputs, targets, strict=True):
         if os.path.realpath(target) == os.path.realpath(split_part(path)[0]):
             raise UsageError(
@@ -153,6 +153,6 @@ def _possible(path: Path, output: Path) -> Path:
     extension = result_extension(path)
     if extension and not can_be_created(path, output):
         raise UsageError(
-            f"--output {output}: is not written from {path}; the result can be {extension}."
+            f"--output {output}: cannot be written from {path}; the result can be {extension}."
         )
     return output

@@ -77,7 +77,7 @@ def open_image(
         raise FileError(f"{path}: is neither a file nor a folder, but a device or a pipe.")
     format = format_of(path)
     if format is None:
-        raise FileError(f"{path}: the extension is not known; known are {_known_extensions()}.")
+        raise FileError(f"{path}: the extension is unknown; known are {_known_extensions()}.")
     with reading(path, format.name):
         source = format.open(path, axes, part)
     return _checked(source, max_pixels)

@@ -48,7 +48,9 @@ def writer_for(source: ImageFile, target: Path) -> Writer:
         return type(source).write
     if wanted.name not in _WRITERS:
         own = result_extension(source.path)
-        raise UsageError(f"{target}: {wanted.name} is not written anew; the result can be {own}.")
+        raise UsageError(
+            f"{target}: normeq cannot create {wanted.name} files; the result can be {own}."
+        )
     write, losses = _WRITERS[wanted.name]
     lost = [*_common_losses(source, wanted), *losses(source)]
     if lost:

@@ -43,7 +43,7 @@ class ExrSource(DecodedFile):
             super().__init__(path, shape, np.dtype(np.float32), same_axes(axes, "CYX"))
         left_out = [printable(name) for name in channels if name not in self._names]
         if left_out:
-            log.warning("%s: not denoised are the channels %s", path, ", ".join(left_out))
+            log.warning("%s: channels that are not denoised: %s", path, ", ".join(left_out))
 
     def decode(self) -> Pixels:
         """Decode all channels of intensities."""

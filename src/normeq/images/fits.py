@@ -123,9 +123,9 @@ def _all_images(path: Path, units: list[Unit]) -> list[Unit]:
         raise InputError(f"{path}: holds no image of two or more axes.")
     left = [unit.name for unit in images if unit not in chosen] + compressed
     if left:
-        log.warning("%s: not denoised are the units %s", path, ", ".join(left))
+        log.warning("%s: units that are not denoised: %s", path, ", ".join(left))
     if len(chosen) > 1:
-        log.info("%s: denoised are the units %s", path, ", ".join(unit.name for unit in chosen))
+        log.info("%s: units that are denoised: %s", path, ", ".join(unit.name for unit in chosen))
     return chosen
 
 

@@ -42,7 +42,8 @@ class Folder:
 
     def __str__(self) -> str:
         skipped = f" (skipped: {_counted(self.skipped)})" if self.skipped else ""
-        return f"{len(self.images)} images{skipped}"
+        count = len(self.images)
+        return f"{count} image{'' if count == 1 else 's'}{skipped}"
 
 
 def read_folder(

@@ -89,7 +89,7 @@ def dataset_of(path: Path, file: Any, name: str) -> Any:
             known = ", ".join(_images(file)[:5]) or "none"
             raise UsageError(f"{path}: {name!r} is not one of its datasets, which are {known}.")
         if not isinstance(link, h5py.HardLink):
-            raise InputError(f"{path}: {name} is a link; name the dataset that it leads to.")
+            raise InputError(f"{path}: {name} is a link; name the dataset that it links to.")
         place = place[step]
     if not isinstance(place, h5py.Dataset):
         known = ", ".join(_images(place)[:5]) or "none"

@@ -31,7 +31,7 @@ class PnmSource(MappedFile):
         with reading(path, self.format), path.open("rb") as file:
             start = file.read(_HEADER_BYTES)
             if start[:2] in (b"P1", b"P2", b"P3", b"P4", b"P7"):
-                raise InputError(f"{path}: is of the kind {start[:2].decode()}; convert it to P5.")
+                raise InputError(f"{path}: is a {start[:2].decode()} file; convert it to P5 or P6.")
             header = _HEADER.match(start)
             if header is None:
                 raise ValueError("the file does not begin like a PGM or PPM file")

@@ -45,7 +45,9 @@ def check_entry(path: Path) -> None:
     mode = path.lstat().st_mode
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         kind = "a symbolic link" if stat.S_ISLNK(mode) else "neither a file nor a folder"
-        raise InputError(f"{path}: is {kind}; put what it stands for in its place, or remove it.")
+        raise InputError(
+            f"{path}: is {kind}; replace it with a copy of what it stands for, or remove it."
+        )
 
 
 def _is_within(path: Path, folder: Path) -> bool:
@@ -59,7 +61,7 @@ class ContainedStore(LocalStore):
     def _check(self, key: str) -> None:
         path = self.root / key
         if not _is_within(path, self.root):
-            raise InputError(f"{path}: leads out of the Zarr.")
+            raise InputError(f"{path}: points outside of the Zarr.")
         if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
             raise InputError(f"{path}: is neither a file nor a folder.")
 

@@ -65,7 +65,7 @@ def draw(
         Source of randomness.
     """
     if kind not in _UNIT_NOISE:
-        raise UsageError(f"noise {kind!r} is not known; choose one of {', '.join(KINDS)}.")
+        raise UsageError(f"noise {kind!r} is unknown; choose one of {', '.join(KINDS)}.")
     noise = _UNIT_NOISE[kind](rng, shape).astype(np.float32, copy=False)
     noise *= np.float32(sigma)
     return noise

@@ -97,7 +97,9 @@ def _override(table: dict[str, Any], override: str) -> None:
     dotted, equals, text = override.partition("=")
     *sections, key = dotted.strip().split(".")
     if not equals or not key:
-        raise UsageError(f"'{override}' is not of the form key=value, as optimization.steps=1000.")
+        raise UsageError(
+            f"'{override}' is not of the form key=value, such as optimization.steps=1000."
+        )
     try:
         value = tomllib.loads(f"value = {text}")["value"]
     except (tomllib.TOMLDecodeError, RecursionError):

@@ -106,7 +106,7 @@ def _normalised(
     if x.scales.any():
         if eps:
             op.blame("scale", f"it adds the fixed number {eps:g} to the variance.", NO_EPSILON)
-        op.suspect("scale", "it takes the scale of the image away.", NO_EPSILON)
+        op.suspect("scale", "it removes the scale of the image.", NO_EPSILON)
     slack = (x.slack + op.eps).reshape(tuple(shape or x.shape))
     return op.refreshed(Shadow(torch.zeros_like(slack), torch.zeros_like(slack), slack, slack))
 

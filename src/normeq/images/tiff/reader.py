@@ -101,7 +101,7 @@ class TiffSource(ImageFile):
         try:
             _ = self.tif.series
         except (ArithmeticError, LookupError, TypeError, ValueError) as error:
-            log.warning("%s: its description is not followed (%s)", path, printable(reason(error)))
+            log.warning("%s: its description is ignored (%s)", path, printable(reason(error)))
             self.tif.close()
             self.tif = tifffile.TiffFile(path, is_ome=False, is_imagej=False, is_shaped=False)
 

@@ -33,7 +33,9 @@ def stack_sizes(tensors: StateDict, prefix: str) -> tuple[int, int, dict[str, in
     weights = tensors.matching(rf"{prefix}\.\d+\.weight")
     for index, key in enumerate(weights):
         if key != f"{prefix}.{2 * index}.weight":
-            raise WeightsError(f"key {key!r} is odd: convolutions are every other layer.")
+            raise WeightsError(
+                f"key {key!r} is unexpected: only every other layer is a convolution."
+            )
     depth = len(weights)
     width, inputs, *_ = tensors.shape(f"{prefix}.0.weight")
     outputs = tensors.shape(f"{prefix}.{2 * depth - 2}.weight")[0]

@@ -18,7 +18,7 @@ class KairFormat(PublishedFormat):
         biased = tensors.matching(r".*\.bias")
         chosen = variant or ("ordinary" if biased else "scale-equiv")
         if chosen not in ("ordinary", "scale-equiv"):
-            raise WeightsError(f"no network of the layout 'kair' is {chosen}.")
+            raise WeightsError(f"the layout 'kair' has no {chosen} networks.")
         if "m_head.weight" in tensors:
             options = drunet_options(
                 tensors, r"m_down\d\.\d+\.weight", r"m_body\.\d+\.res\.0\.weight"

@@ -22,7 +22,7 @@ class PaperFormat(PublishedFormat):
 
     def recognise(self, tensors: StateDict, variant: Variant | None) -> tuple[str, dict[str, Any]]:
         if variant in ("norm-equiv-residual", "norm-equiv-wrapped"):
-            raise WeightsError(f"no network of the layout 'paper' is {variant}.")
+            raise WeightsError(f"the layout 'paper' has no {variant} networks.")
         if "m_head.weight" in tensors:
             down = r"m_down\.\d+\.\d+\.weight"
             options = drunet_options(tensors, down, r"m_body\.\d+\.m_res\.0\.weight")
