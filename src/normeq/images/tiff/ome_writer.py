@@ -12,7 +12,7 @@ import tifffile
 
 from normeq.errors import InputError
 from normeq.images.source import Band, ImageFile
-from normeq.images.tiff.layout import regrouped
+from normeq.images.tiff.page_layout import regrouped
 
 _STRIP_PIXELS = 2**20
 # The leading axes that OME has: time, depth and channels.

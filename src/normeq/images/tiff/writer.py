@@ -12,7 +12,7 @@ import tifffile
 
 from normeq.images.source import Band
 from normeq.images.tiff.exif import copy_directories, pointers
-from normeq.images.tiff.layout import encoded, layout_of
+from normeq.images.tiff.page_layout import encoded, layout_of
 from normeq.images.tiff.reader import TiffSource
 from normeq.images.tiff.tags import PORTABLE_KINDS, copied, resolution
 
