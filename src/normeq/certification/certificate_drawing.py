@@ -34,7 +34,7 @@ _SILENT = {"alias", "clone", "contiguous", "detach"}
 
 
 @dataclass(frozen=True)
-class Box:
+class GraphBox:
     """Consecutive operations of one module."""
 
     records: tuple[Record, ...]
@@ -57,19 +57,19 @@ class Box:
         return COLOURS.get(kind, COLOURS["mixed" if "+" in kind else "other"])[0]
 
 
-def boxes(certificate: Certificate) -> list[Box]:
+def boxes(certificate: Certificate) -> list[GraphBox]:
     """Join operations that follow each other in one module, and mark those that break a law."""
     guilty = {(culprit.path, culprit.operation) for culprit in certificate.culprits}
-    joined: list[Box] = []
+    joined: list[GraphBox] = []
     for record in _without_silent(certificate.records):
         breaks = (record.path, record.operation) in guilty
-        last = joined[-1] if joined else Box((), False)
+        last = joined[-1] if joined else GraphBox((), False)
         names = {previous.name for previous in last.records}
         same = bool(names) and bool(record.path) and record.path == last.records[0].path
         if same and set(record.inputs) <= names:
-            joined[-1] = Box((*last.records, record), last.breaks or breaks)
+            joined[-1] = GraphBox((*last.records, record), last.breaks or breaks)
         else:
-            joined.append(Box((record,), breaks))
+            joined.append(GraphBox((record,), breaks))
     return joined
 
 
@@ -124,7 +124,9 @@ def _draw_patch(
     axes.add_patch(Rectangle(corner, *size, fc=fill, ec=edge, lw=line, zorder=3))
 
 
-def _draw_links(axes: Axes, drawn: Sequence[Box], places: Sequence[tuple[float, float]]) -> None:
+def _draw_links(
+    axes: Axes, drawn: Sequence[GraphBox], places: Sequence[tuple[float, float]]
+) -> None:
     """Draw an arrow for each dependence: straight to the next box, around others at the side."""
     home = {record.name: index for index, box in enumerate(drawn) for record in box.records}
     for index, box in enumerate(drawn):

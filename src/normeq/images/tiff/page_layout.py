@@ -20,7 +20,7 @@ _STRIP_PIXELS = 2**20
 
 
 @dataclass(frozen=True)
-class Layout:
+class PageLayout:
     """Segments (strips or tiles) of one shape, how many a page has, and how they are encoded.
 
     Attributes
@@ -38,7 +38,7 @@ class Layout:
     arguments: dict[str, Any]
 
 
-def layout_of(source: TiffSource) -> Layout:
+def layout_of(source: TiffSource) -> PageLayout:
     """Choose segments and compression: as in the input where that can be written."""
     key = source.key
     compression, predictor = _compression(source)
@@ -54,7 +54,7 @@ def layout_of(source: TiffSource) -> Layout:
         whole = compression == _UNCOMPRESSED and stored == source.height
         segmentation = {"rowsperstrip": stored if whole else rows}
     across, down = math.ceil(source.width / columns), math.ceil(source.height / rows)
-    return Layout(
+    return PageLayout(
         rows,
         columns,
         segments=across * down * source.separate,
@@ -122,7 +122,7 @@ def _compression(source: TiffSource) -> tuple[int, int]:
     return compression, predictor if native else 1
 
 
-def encoded(source: TiffSource, bands: Iterable[Band], layout: Layout) -> Iterator[bytes]:
+def encoded(source: TiffSource, bands: Iterable[Band], layout: PageLayout) -> Iterator[bytes]:
     """Encode what comes out of the bands, segment by segment, in the order of the file."""
     stored = source.dtype.newbyteorder(source.tif.byteorder)
     for strip in regrouped(bands, source.height, layout.rows):
