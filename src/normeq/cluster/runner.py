@@ -131,8 +131,9 @@ class ClusterRunner(Runner):
         try:
             yield key
         finally:
-            with suppress(Exception):  # the cluster may be gone
-                self._client.unregister_worker_plugin(key)
+            if self._client.status == "running":  # else it would wait for its scheduler
+                with suppress(Exception):
+                    self._client.unregister_worker_plugin(key)
 
 
 def _layout(source: ImageFile, walk: Walk) -> Layout:

@@ -60,8 +60,9 @@ def run_steps(client: Client, steps: Iterator[Step]) -> None:
             following.extend(step.finish(future.result()))
             submit()
     finally:
-        with suppress(Exception):  # the cluster may be gone
-            client.cancel(list(running), force=True)
+        if running and client.status == "running":  # else it would wait for its scheduler
+            with suppress(Exception):
+                client.cancel(list(running), force=True)
 
 
 @contextmanager
