@@ -222,6 +222,11 @@ def test_only_zarr_folders_go_to_a_cluster(tmp_path: Path) -> None:
     assert "mosaics are not denoised on a cluster" in str(outcome.error)
 
 
+def environment() -> dict[str, str]:
+    """Let another process import what this one can."""
+    return os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+
+
 @pytest.mark.slow
 def test_a_lost_scheduler_is_a_sentence_and_a_second_run_resumes(
     tmp_path: Path, client: Any, small_tasks: None
@@ -232,8 +237,8 @@ def test_a_lost_scheduler_is_a_sentence_and_a_second_run_resumes(
     command += ["--no-dashboard", "--scheduler-file", str(about)]
     worker = [sys.executable, "-m", "distributed.cli.dask_worker", "--scheduler-file", str(about)]
     worker += ["--nthreads", "1", "--no-nanny", "--no-dashboard", "--death-timeout", "60"]
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    with subprocess.Popen(command, **quiet) as scheduler, subprocess.Popen(worker, **quiet) as one:
+    how: Any = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "env": environment()}
+    with subprocess.Popen(command, **how) as scheduler, subprocess.Popen(worker, **how) as one:
         try:
             while not about.exists():
                 time.sleep(0.1)
@@ -256,12 +261,11 @@ def test_after_ctrl_c_a_second_run_resumes(tmp_path: Path, client: Any) -> None:
     write_ome_zarr(tmp_path / "in.zarr", (60, 512, 512), (1, 512, 512), levels=2)
     command = [sys.executable, "-m", "normeq", "denoise", "in.zarr", "-o", "out.zarr"]
     command += ["--model", "helpers.slow_denoisers:slow", "--cluster", "local:1"]
-    paths = os.pathsep.join(path for path in sys.path if path)
     journal = tmp_path / PARTIAL / ".normeq-finished"
     with subprocess.Popen(
         command,
         cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": paths},
+        env=environment(),
         stderr=subprocess.PIPE,
         start_new_session=True,
         text=True,

@@ -17,6 +17,31 @@ _LOCAL = re.compile("local(?::([0-9]+))?")
 _PATIENCE = "20s"
 
 
+# Loggers to which dask's configuration gives levels of their own.
+_LIBRARIES = (
+    "asyncio",
+    "bokeh",
+    "distributed",
+    "distributed.client",
+    "tornado",
+    "tornado.application",
+)
+
+
+@contextmanager
+def _silent_libraries() -> Iterator[None]:
+    """Keep tracebacks of libraries off the terminal: what they mean is said in a sentence."""
+    loggers = [logging.getLogger(name) for name in _LIBRARIES]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+
+
 @contextmanager
 def connected(where: str) -> Iterator[Client]:
     """Connect to a cluster, and end it afterwards if it was started here.
@@ -49,18 +74,19 @@ def connected(where: str) -> Iterator[Client]:
                 f"no dask scheduler answers at {where!r} ({reason(error)}): give the address that "
                 "it prints when it starts, or local."
             ) from error
-        with client:
+        with _silent_libraries(), client:
             yield client
         return
     count = int(local[1] or CPU_COUNT)
     if count < 1:
         raise UsageError(f"--cluster {where} has no worker: give a number from 1 up.")
     with (
+        _silent_libraries(),
         LocalCluster(
             n_workers=count,
             threads_per_worker=1,
             dashboard_address="127.0.0.1:0",
-            silence_logs=logging.ERROR,
+            silence_logs=logging.CRITICAL,
         ) as cluster,
         Client(cluster, set_as_default=False) as client,
     ):

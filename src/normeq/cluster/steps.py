@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -15,6 +16,7 @@ from normeq.errors import ClusterError
 
 # Steps that a scheduler has at hand for each thread of its workers, so that none is ever idle.
 _STEPS_FOR_A_THREAD = 3
+_SECONDS_BETWEEN_COUNTS = 1.0
 
 
 class Step(NamedTuple):
@@ -43,8 +45,12 @@ def run_steps(client: Client, steps: Iterator[Step]) -> None:
     running: dict[Future[Any], Step] = {}
     completed = as_completed(loop=client.loop)
 
+    threads, counted = 0, -_SECONDS_BETWEEN_COUNTS
+
     def submit() -> None:
-        threads = sum(client.nthreads().values())
+        nonlocal threads, counted
+        if time.monotonic() - counted >= _SECONDS_BETWEEN_COUNTS:  # workers come and go
+            threads, counted = sum(client.nthreads().values()), time.monotonic()
         while len(running) < _STEPS_FOR_A_THREAD * max(1, threads):
             step = following.popleft() if following else next(steps, None)
             if step is None:

@@ -172,7 +172,10 @@ class ImageFile(ImageSource):
         """Return plain data that changes when the file does, without reading it."""
         inside = sorted(self.path.rglob("*")) if self.path.is_dir() else [self.path]
         files = [(file, file.stat()) for file in inside if file.is_file()]
-        times = [(str(file), about.st_size, about.st_mtime_ns) for file, about in files]
+        times = [
+            (str(file.relative_to(self.path)), about.st_size, about.st_mtime_ns)
+            for file, about in files
+        ]
         return [str(self.path.resolve()), times]
 
     @property
