@@ -80,7 +80,7 @@ def _of_plane(plane: Floats, number: int, ends: tuple[float, float]) -> Blocks |
     return Blocks(
         spectra.window_mean(blocks),
         spectra.cosine_power(blocks) / present[:, None],
-        spectra.fourier_power(blocks) / present[:, None],
+        spectra.fourier_power(blocks) / present[:, None, None],
         number * _AREAS**2 + area,
         share_cut_off[used],
     )

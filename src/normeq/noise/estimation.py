@@ -108,7 +108,7 @@ def measure_blocks(
     rho = np.zeros((spectra.REACH + 1, spectra.REACH + 1))
     known = np.array(correlation.autocorrelation)[: len(rho), : len(rho)]
     rho[: known.shape[0], : known.shape[1]] = known
-    return fit.levels, fit.energies(rho)[0], fit.quiet_at_each_level(rho)
+    return fit.levels, fit.energies(rho), fit.quiet_at_each_level(rho)
 
 
 def estimate_sigma(image: ArrayLike) -> float | Floats:

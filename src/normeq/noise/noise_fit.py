@@ -22,15 +22,15 @@ _FEWEST_BLOCKS = 16
 # quieter blocks of each brightness.
 _QUIETEST = 0.02
 _FEWEST_QUIET = 40
-_QUIET_AT_LEVEL = 0.08
-_FEWEST_AT_LEVELS = 80
+_QUIET_AT_LEVEL = 0.05
+_FEWEST_AT_LEVELS = 50
 _BLOCKS_A_LEVEL = 128
 _ROUNDS = 3
 # Texture falls with frequency. The level is measured where noise dominates: a coefficient with
-# noise power s counts as (s / (s + texture))², with texture = (0.7 / frequency)⁵ + 0.1.
+# noise power s counts as (s / (s + texture))², with texture = (0.7 / frequency)⁸ + 0.2.
 _TEXTURE_FREQUENCY = 0.7
-_TEXTURE_POWER = 5.0
-_TEXTURE_FLOOR = 0.1
+_TEXTURE_POWER = 8.0
+_TEXTURE_FLOOR = 0.2
 # Variance of white noise that explains the highest frequencies, as a share of the variance of
 # correlated noise. Under blurs of 1 pixel it is 0.02 to 0.2, of 0.5 pixels 0.25 to 0.6; white
 # noise under texture has 0.35 and more (measured on photographs).
@@ -105,36 +105,51 @@ class NoiseFit:
 
     def _line(self, rho: Floats, sloped: bool) -> Line:
         """Fit the variance, measured at the high frequencies of blocks without low ones."""
-        energies, freedom = self.energies(rho)
-        quiet = self.quiet_at_each_level(rho)
+        energies, freedom = self._energies_of_halves(rho)
+        quiet = self._quiet_halves(rho)
+        blocks, halves = np.nonzero(quiet)
         return fit_line(
-            self._blocks.levels[quiet],
-            energies[quiet],
-            self._blocks.groups[quiet],
+            self._blocks.levels[blocks],
+            energies[blocks, halves],
+            self._blocks.groups[blocks],
             freedom=freedom,
             tail_freedom=spectra.PIXELS,
             sloped=sloped,
         )
 
-    def energies(self, rho: Floats) -> tuple[Floats, float]:
-        """Return the variance of each block at high frequencies, and its degrees of freedom."""
-        expected = np.maximum(spectra.expected_fourier(rho), 1e-3)
-        texture = (_TEXTURE_FREQUENCY / np.maximum(spectra.FOURIER_FREQUENCY, 1e-9)) ** (
-            _TEXTURE_POWER
-        ) + _TEXTURE_FLOOR
-        weights = np.where(spectra.FOURIER_INNER, (expected / (expected + texture)) ** 2, 0.0)
-        counted = weights * spectra.MULTIPLICITY
-        energies: Floats = self._blocks.fourier @ (counted / expected) / counted.sum()
-        return energies, spectra.degrees_of_freedom(weights)
+    def energies(self, rho: Floats) -> Floats:
+        """Return the variance of each block at high frequencies."""
+        energies: Floats = self._energies_of_halves(rho)[0].mean(1)
+        return energies
 
     def quiet_at_each_level(self, rho: Floats) -> Mask:
         """Choose the blocks with the least energy at low frequencies."""
+        return self._quiet_halves(rho).any(1)
+
+    def _energies_of_halves(self, rho: Floats) -> tuple[Floats, float]:
+        """Return the variance of the halves of each block, and their degrees of freedom."""
+        halves = spectra.expected_fourier(rho)
+        expected = np.maximum(halves.mean(0), 1e-3)
+        texture = (_TEXTURE_FREQUENCY / np.maximum(spectra.FOURIER_FREQUENCY, 1e-9)) ** (
+            _TEXTURE_POWER
+        ) + _TEXTURE_FLOOR
+        # A coefficient of the highest frequencies may lie in one half alone.
+        used = spectra.FOURIER_INNER & (halves > 0.1 * expected).all(0)
+        weights = np.where(used, (expected / (expected + texture)) ** 2, 0.0)
+        counted = weights * spectra.MULTIPLICITY
+        scales = counted / np.maximum(halves, 1e-3) / counted.sum()
+        energies = np.einsum("nhc,hc->nh", self._blocks.fourier, scales)
+        return energies, spectra.degrees_of_freedom(weights) / 2
+
+    def _quiet_halves(self, rho: Floats) -> Mask:
+        """Choose, for each half, the blocks with the least energy at low frequencies in the other."""
         low = spectra.COSINE_INNER & (spectra.COSINE_FREQUENCY < 0.6)
-        energies = self._whitened(rho, low)
-        share = np.clip(_FEWEST_AT_LEVELS / len(energies), _QUIET_AT_LEVEL, 1.0)
-        quiet = np.zeros(len(energies), bool)
-        for part in level_bins(self._blocks.levels, _BLOCKS_A_LEVEL):
-            quiet[part[energies[part] <= np.quantile(energies[part], share)]] = True
+        quiet = np.zeros((len(self._blocks), 2), bool)
+        share = np.clip(_FEWEST_AT_LEVELS / len(self._blocks), _QUIET_AT_LEVEL, 1.0)
+        for half in (0, 1):
+            energies = self._whitened(rho, low & (spectra.COSINE_HALF != half))
+            for part in level_bins(self._blocks.levels, _BLOCKS_A_LEVEL):
+                quiet[part[energies[part] <= np.quantile(energies[part], share)], half] = True
         return quiet
 
     def _whitened(self, rho: Floats, chosen: Mask) -> Floats:
@@ -147,19 +162,18 @@ class NoiseFit:
     def _autocorrelation(self, rho: Floats, line: Line) -> tuple[Floats, float]:
         """Measure the correlation in the quietest blocks, and its error.
 
-        Even coefficients are measured in the blocks where odd ones are small, and the other way
-        round: blocks chosen by what is measured in them would be too quiet.
+        Each half is measured in the blocks where the other is small: blocks chosen by what is
+        measured in them would be too quiet.
         """
         blocks = self._blocks
         variance = np.maximum(line.at(blocks.levels), _LEAST_VARIANCE * abs(line.height))
-        side = np.arange(spectra.BLOCK)
-        odd = (np.add.outer(side, side) % 2 == 1).ravel()
         count = min(len(blocks), max(_FEWEST_QUIET, int(_QUIETEST * len(blocks))))
-        power = np.empty(odd.size)
-        for chosen in (odd, ~odd):
-            energies = self._whitened(rho, chosen & spectra.COSINE_INNER) / variance
+        power = np.empty(spectra.COSINE_HALF.size)
+        for half in (0, 1):
+            measured = spectra.COSINE_HALF == half
+            energies = self._whitened(rho, ~measured & spectra.COSINE_INNER) / variance
             quiet = np.argsort(energies, kind="stable")[:count]
-            power[~chosen] = (blocks.cosine[quiet] / variance[quiet, None]).mean(0)[~chosen]
+            power[measured] = (blocks.cosine[quiet] / variance[quiet, None]).mean(0)[measured]
         weights = np.where(
             spectra.COSINE_INNER, np.minimum(1.0, (spectra.COSINE_FREQUENCY / 0.25) ** 2), 0.0
         )

@@ -4,6 +4,10 @@ Each block is transformed twice. Cosine transforms of the bare block have nearly
 coefficients, so some of them can choose quiet blocks while others are measured. Fourier transforms
 under a smooth window have no leakage: a bright structure stays out of the high frequencies, in
 which the level of the noise is measured.
+
+Both are split into two halves: what stays the same when a block is turned by half a turn, and what
+changes its sign. In noise of any correlation the halves are independent, so that blocks chosen by
+one half are neither too quiet nor too loud in the other.
 """
 
 from __future__ import annotations
@@ -41,6 +45,11 @@ MULTIPLICITY = np.tile(np.where(np.isin(_FOURIER_ACROSS, (0.0, 1.0)), 1.0, 2.0),
 COSINE_INNER = np.outer(_COSINE > 0, _COSINE > 0).ravel()
 _ABOVE_TAPER = 2.5 / BLOCK
 FOURIER_INNER = np.outer(_FOURIER_DOWN > _ABOVE_TAPER, _FOURIER_ACROSS > _ABOVE_TAPER).ravel()
+#: Which half each cosine coefficient belongs to: 0 keeps its sign under half a turn, 1 changes it.
+COSINE_HALF = np.add.outer(np.arange(BLOCK), np.arange(BLOCK)).ravel() % 2
+# Position of each pixel, from the centre of its block; turns the phase of Fourier coefficients.
+_POSITION = np.arange(BLOCK) - (BLOCK - 1) / 2
+_TURN = np.exp(-2j * np.pi * _POSITION[0] * np.add.outer(fft.fftfreq(BLOCK), fft.rfftfreq(BLOCK)))
 
 
 def cut(plane: NDArray[np.generic]) -> NDArray[np.generic]:
@@ -62,10 +71,15 @@ def cosine_power(blocks: Floats) -> Floats:
 
 
 def fourier_power(blocks: Floats) -> Floats:
-    """Return the squared windowed coefficients: 1 on average for unit white noise."""
+    """Return the squared windowed coefficients, ``(blocks, halves, coefficients)``.
+
+    The mean over the halves is 1 on average for unit white noise.
+    """
     centred = blocks - window_mean(blocks)[:, None, None]
-    power: Floats = np.abs(fft.rfft2(centred * _WINDOW, axes=(1, 2))) ** 2
-    return power.reshape(len(blocks), -1)
+    coefficients = fft.rfft2(centred * _WINDOW, axes=(1, 2)) * _TURN
+    halves = np.stack([coefficients.real, coefficients.imag], 1)
+    power: Floats = 2.0 * halves**2
+    return power.reshape(len(blocks), 2, -1)
 
 
 def expected_cosine(autocorrelation: Floats) -> Floats:
@@ -74,7 +88,7 @@ def expected_cosine(autocorrelation: Floats) -> Floats:
 
 
 def expected_fourier(autocorrelation: Floats) -> Floats:
-    """Return the mean windowed Fourier power of noise of this autocorrelation."""
+    """Return the mean windowed Fourier power of noise of this autocorrelation, half by half."""
     return _fourier_law() @ autocorrelation.ravel()
 
 
@@ -100,19 +114,28 @@ def degrees_of_freedom(weights: Floats) -> float:
 
 @lru_cache
 def _cosine_law() -> Floats:
-    basis = fft.dct(np.eye(BLOCK), axis=0, norm="ortho")
-    products = [_both(lag) * (basis[:, : BLOCK - lag] * basis[:, lag:]).sum(1) for lag in _LAGS]
-    return _outer(np.stack(products, 1), np.stack(products, 1))
+    law = _law_of_basis(fft.dct(np.eye(BLOCK), axis=0, norm="ortho"))
+    return _outer(law, law)
 
 
 @lru_cache
 def _fourier_law() -> Floats:
-    def law(frequencies: Floats) -> Floats:
-        overlap = [float(_TAPER[: BLOCK - lag] @ _TAPER[lag:]) for lag in _LAGS]
-        waves = [_both(lag) * overlap[lag] * np.cos(np.pi * frequencies * lag) for lag in _LAGS]
-        return np.stack(waves, 1)
+    """Return the law of each half: products of two cosines or two sines, and of one of each."""
 
-    return _outer(law(_FOURIER_DOWN), law(_FOURIER_ACROSS))
+    def waves(frequencies: Floats) -> tuple[Floats, Floats]:
+        angles = np.pi * np.outer(frequencies, _POSITION)
+        return _law_of_basis(_TAPER * np.cos(angles)), _law_of_basis(_TAPER * np.sin(angles))
+
+    (cos_down, sin_down), (cos_across, sin_across) = waves(_FOURIER_DOWN), waves(_FOURIER_ACROSS)
+    same = _outer(cos_down, cos_across) + _outer(sin_down, sin_across)
+    mixed = _outer(cos_down, sin_across) + _outer(sin_down, cos_across)
+    return 2.0 * np.stack([same, mixed])
+
+
+def _law_of_basis(basis: Floats) -> Floats:
+    """Return how each vector's mean power depends on the autocorrelation: a row for each vector."""
+    products = [_both(lag) * (basis[:, : BLOCK - lag] * basis[:, lag:]).sum(1) for lag in _LAGS]
+    return np.stack(products, 1)
 
 
 _LAGS = range(REACH + 1)
