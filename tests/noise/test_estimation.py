@@ -113,6 +113,23 @@ def test_correlated_noise_has_its_level_and_its_length(width):
     assert not model.correlation.is_white
 
 
+@pytest.mark.parametrize("width", [0.8, 1.2])
+def test_strongly_correlated_noise_on_a_flat_image_is_not_underestimated(width):
+    model = estimate_noise(blurred_noise((512, 512), width, 1.0))
+    assert model.mean_sigma == pytest.approx(1.0, rel=0.05)
+
+
+@pytest.mark.parametrize("sigma", [12.0, 20.0])
+def test_a_cautious_estimate_tells_texture_from_correlation(sigma):
+    textured = data.gravel().astype(np.float64)
+    white = sigma * rng().standard_normal(textured.shape)
+    assert estimate_noise(textured + white, cautious=True).correlation.is_white
+    noise = blurred_noise(camera().shape, 0.5, sigma)
+    found = estimate_noise(camera() + noise, cautious=True).correlation
+    assert found.rows > 0.15
+    assert found.columns > 0.15
+
+
 def test_correlation_has_a_direction():
     noise = ndimage.uniform_filter1d(rng().standard_normal((400, 400)), 2, axis=1)
     correlation = estimate_noise(noise).correlation

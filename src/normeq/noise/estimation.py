@@ -46,9 +46,9 @@ def estimate_noise(
         Whether the variance may depend on the signal; None lets the image decide: a gain that
         is not significant is 0.
     cautious
-        Whether weak findings that texture could explain do not count: noise that is little
-        stronger in the brightest parts than in the darkest, and correlation that leaves the
-        highest frequencies filled, as white noise under fine texture does.
+        Whether weak findings that texture could explain do not count: noise less than twice as
+        strong in the brightest parts as in the darkest, and correlation that leaves the highest
+        frequencies filled and falls slowly with distance, as white noise under texture does.
     """
     return estimate_noise_of(
         *reader_of(image), signal_dependent=signal_dependent, cautious=cautious

@@ -31,13 +31,17 @@ _ROUNDS = 3
 _TEXTURE_FREQUENCY = 0.7
 _TEXTURE_POWER = 8.0
 _TEXTURE_FLOOR = 0.2
-# Variance of white noise that explains the highest frequencies, as a share of the variance of
-# correlated noise. Under blurs of 1 pixel it is 0.02 to 0.2, of 0.5 pixels 0.25 to 0.6; white
-# noise under texture has 0.35 and more (measured on photographs).
-_TEXTURE_ON_WHITE = 0.3
+# Most of the variance of correlated noise that white noise may explain at the highest frequencies.
+# Under blurs of 0.5 pixels it is 0.4 to 0.6, of 0.8 pixels 0.1. White noise under texture has 0.3
+# and more, and a correlation that falls slowly from lag to lag; that of noise behind a smoothing
+# filter falls faster and faster (measured on photographs).
+_MOST_WHITE = 0.65
+_MOST_WHITE_IF_SLOW = 0.3
+_MOST_WHITE_IF_SLOWER = 0.1
+_SLOW = 0.38
 # Ratio of the levels of noise in the brightest and darkest parts from which a cautious estimate
 # believes in a slope. Less costs a denoiser little, and texture often looks like it.
-_LEAST_CONTRAST = 1.5
+_LEAST_CONTRAST = 2.0
 # A slope or correlation is believed if it is this many standard errors from zero.
 _SIGNIFICANT = 2.5
 # Texture that is left may differ between dark and bright by this share of the variance.
@@ -84,8 +88,9 @@ class NoiseFit:
             line = self._line(rho, sloped)
         near = max(abs(rho[1, 0]), abs(rho[0, 1]), abs(rho[1, 1]))
         correlation = Correlation(tuple(tuple(float(r) for r in row) for row in rho), error)
-        may_be_texture = white_line.height > _TEXTURE_ON_WHITE * line.height
-        if near < max(INDEPENDENT, _SIGNIFICANT * error) or (cautious and may_be_texture):
+        white_share = white_line.height / line.height if line.height > 0 else 1.0
+        may_be_texture = cautious and _may_be_texture(rho, white_share)
+        if near < max(INDEPENDENT, _SIGNIFICANT * error) or may_be_texture:
             correlation = Correlation(error=error)
             rho, line = white, white_line
         if sloped and not line.slope > (0.0 if signal_dependent else self._doubt(line, cautious)):
@@ -124,7 +129,9 @@ class NoiseFit:
 
     def quiet_at_each_level(self, rho: Floats) -> Mask:
         """Choose the blocks with the least energy at low frequencies."""
-        return self._quiet_halves(rho).any(1)
+        first, second = self._quiet_halves(rho).T
+        quiet: Mask = first | second
+        return quiet
 
     def _energies_of_halves(self, rho: Floats) -> tuple[Floats, float]:
         """Return the variance of the halves of each block, and their degrees of freedom."""
@@ -142,12 +149,12 @@ class NoiseFit:
         return energies, spectra.degrees_of_freedom(weights) / 2
 
     def _quiet_halves(self, rho: Floats) -> Mask:
-        """Choose, for each half, the blocks with the least energy at low frequencies in the other."""
+        """Choose, for each half, the blocks whose other half has little at low frequencies."""
         low = spectra.COSINE_INNER & (spectra.COSINE_FREQUENCY < 0.6)
         quiet = np.zeros((len(self._blocks), 2), bool)
         share = np.clip(_FEWEST_AT_LEVELS / len(self._blocks), _QUIET_AT_LEVEL, 1.0)
         for half in (0, 1):
-            energies = self._whitened(rho, low & (spectra.COSINE_HALF != half))
+            energies = self._whitened(rho, low & ~np.equal(spectra.COSINE_HALF, half))
             for part in level_bins(self._blocks.levels, _BLOCKS_A_LEVEL):
                 quiet[part[energies[part] <= np.quantile(energies[part], share)], half] = True
         return quiet
@@ -170,7 +177,7 @@ class NoiseFit:
         count = min(len(blocks), max(_FEWEST_QUIET, int(_QUIETEST * len(blocks))))
         power = np.empty(spectra.COSINE_HALF.size)
         for half in (0, 1):
-            measured = spectra.COSINE_HALF == half
+            measured = np.equal(spectra.COSINE_HALF, half)
             energies = self._whitened(rho, ~measured & spectra.COSINE_INNER) / variance
             quiet = np.argsort(energies, kind="stable")[:count]
             power[measured] = (blocks.cosine[quiet] / variance[quiet, None]).mean(0)[measured]
@@ -217,6 +224,14 @@ class NoiseFit:
         mean = float(self._values.mean())
         model = NoiseModel.uniform(variance**0.5, level=mean)
         return replace(model, covariance=(0.0, 0.0, error**2), correlation=Correlation(error=1.0))
+
+
+def _may_be_texture(rho: Floats, white_share: float) -> bool:
+    """Tell whether white noise under texture explains a correlation as well."""
+    near, next_to_it = (rho[0, lag] + rho[lag, 0] for lag in (1, 2))
+    if next_to_it > near**2 / 2:
+        return white_share > _MOST_WHITE_IF_SLOWER
+    return white_share > (_MOST_WHITE_IF_SLOW if next_to_it > _SLOW * near else _MOST_WHITE)
 
 
 def _second_differences(plane: Floats) -> Floats:
