@@ -35,6 +35,7 @@ import psutil
 from pages import DATA, DOCS, fill, table
 
 from normeq._support.tables import write_csv
+from normeq.errors import UNFORESEEN
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from helpers.file_samples import SAMPLES, write_sample
@@ -44,16 +45,6 @@ OUTCOMES = ("done", "refused", "masked", "traceback", "hang", "crash", "memory",
 FAILURES = OUTCOMES[2:]
 SECONDS = 30
 MOST_MEMORY = 2 * 2**30
-# What libraries raise when they meet something that they did not foresee.
-UNFORESEEN = (
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    LookupError,
-    NameError,
-    RecursionError,
-    TypeError,
-)
 
 
 def mutated(data: bytes, rng: np.random.Generator) -> bytes:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 __all__ = [
+    "UNFORESEEN",
     "BusyError",
     "EquivarianceError",
     "FileError",
@@ -25,8 +26,8 @@ __all__ = [
 ]
 
 
-# What a library raises when it meets something that it did not foresee.
-_UNFORESEEN = (
+#: What a library raises when it meets something that it did not foresee.
+UNFORESEEN = (
     ArithmeticError,
     AssertionError,
     AttributeError,
@@ -108,7 +109,7 @@ def reading(path: Path, format: str) -> Iterator[None]:
         yield
     except NormeqError:
         raise
-    except _UNFORESEEN as error:  # whose text would mean nothing to a reader
+    except UNFORESEEN as error:  # whose text would mean nothing to a reader
         raise FileError(
             f"{path}: cannot be read as {format}: it is damaged, or of a kind that is not known."
         ) from error

@@ -34,6 +34,8 @@ from normeq.models.noise_maps import TakesSigma
 from normeq.nn import fold
 from normeq.nn.fast.compilation import compiled
 
+Floats = NDArray[np.float64]
+
 # Memory for the activations of one call of a network, at most.
 _BUDGET = 2**30
 # Activations alive at once, as a multiple of the largest one (measured: 7 to 8).
@@ -102,9 +104,9 @@ class Denoiser(ABC):
     @abstractmethod
     def run(
         self,
-        tiles: NDArray[np.float64],
-        sigma: NDArray[np.float64] | None = None,
-        lengths: NDArray[np.float64] | None = None,
+        tiles: Floats,
+        sigma: Floats | None = None,
+        lengths: Floats | None = None,
     ) -> NDArray[Any]:
         """Denoise tiles of one shape, in the denoiser's own units.
 
@@ -134,9 +136,9 @@ class FunctionDenoiser(Denoiser):
 
     def run(
         self,
-        tiles: NDArray[np.float64],
-        sigma: NDArray[np.float64] | None = None,
-        lengths: NDArray[np.float64] | None = None,
+        tiles: Floats,
+        sigma: Floats | None = None,
+        lengths: Floats | None = None,
     ) -> NDArray[Any]:
         levels = [()] * len(tiles) if sigma is None else [(float(level),) for level in sigma]
         planes = zip(tiles[:, 0], levels, strict=True)
@@ -219,9 +221,9 @@ class NetworkDenoiser(Denoiser):
 
     def run(
         self,
-        tiles: NDArray[np.float64],
-        sigma: NDArray[np.float64] | None = None,
-        lengths: NDArray[np.float64] | None = None,
+        tiles: Floats,
+        sigma: Floats | None = None,
+        lengths: Floats | None = None,
     ) -> NDArray[Any]:
         if len(tiles) == 1 and math.prod(tiles.shape[-2:]) <= _SMALL_TILE:
             twice = [None if each is None else np.repeat(each, 2, 0) for each in (sigma, lengths)]
@@ -240,8 +242,8 @@ class NetworkDenoiser(Denoiser):
     def _run_with_maps(
         self,
         given: torch.Tensor,
-        sigma: NDArray[np.float64],
-        lengths: NDArray[np.float64] | None,
+        sigma: Floats,
+        lengths: Floats | None,
     ) -> torch.Tensor:
         """Run with a level for each pixel, and ``σ·(1 + length)`` along rows and columns."""
         levels = self._tensor(sigma).reshape(len(given), 1, *sigma.shape[2:] or (1, 1))
@@ -269,7 +271,7 @@ class NetworkDenoiser(Denoiser):
             raise UsageError(f"{self.name} has no gradients in another process.")
         return copy.deepcopy(self._unfolded).eval().requires_grad_(False).to(self._device)
 
-    def _tensor(self, values: NDArray[np.float64]) -> torch.Tensor:
+    def _tensor(self, values: Floats) -> torch.Tensor:
         return torch.from_numpy(values).to(self._dtype).to(self._device)
 
     def pixels_at_once(self) -> int:

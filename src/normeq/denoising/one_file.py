@@ -135,19 +135,7 @@ def denoise_file(
                 if _is_skipped(target, options):  # another process has written it since
                     outcome.status = "skipped"
                     return
-                provenance = _provenance(source, walks[0], outcome, options)
-                for part in source.parts:
-                    part.provenance = provenance
-                if is_store(target):
-                    _write_folder(walks[0], source, target, writer, options, outcome, shares)
-                else:
-                    with replacing(target) as temporary:
-                        _write_file(walks, source, temporary, writer, shares)
-                        if target.suffix.lower() == ".gz":
-                            pack(temporary)
-                if options.record:
-                    with replacing(target.with_name(f"{target.name}.json")) as temporary:
-                        temporary.write_text(f"{provenance.as_json()}\n", encoding="ascii")
+                _write(walks, source, target, writer, options, outcome, shares)
         except BusyError:
             if options.existing != "skip":
                 raise
@@ -196,6 +184,31 @@ def _is_skipped(target: Path, options: FileOptions) -> bool:
     if options.existing == "refuse":
         raise FileError(f"{target}: already exists; pass --overwrite or --skip-existing.")
     return True
+
+
+def _write(
+    walks: list[Walk],
+    source: ImageFile,
+    target: Path,
+    writer: Writer,
+    options: FileOptions,
+    outcome: Outcome,
+    shares: Shares,
+) -> None:
+    """Write a result that says how it was made, and a record of that beside it if it is wanted."""
+    provenance = _provenance(source, walks[0], outcome, options)
+    for part in source.parts:
+        part.provenance = provenance
+    if is_store(target):
+        _write_folder(walks[0], source, target, writer, options, outcome, shares)
+    else:
+        with replacing(target) as temporary:
+            _write_file(walks, source, temporary, writer, shares)
+            if target.suffix.lower() == ".gz":
+                pack(temporary)
+    if options.record:
+        with replacing(target.with_name(f"{target.name}.json")) as temporary:
+            temporary.write_text(f"{provenance.as_json()}\n", encoding="ascii")
 
 
 def _write_file(
