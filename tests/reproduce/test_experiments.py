@@ -44,6 +44,16 @@ def test_the_recipes_are_the_papers(tmp_path):
     assert said[-1].startswith("holds: Parameters of training")
 
 
+def test_propositions(tmp_path):
+    run("propositions", tmp_path)
+    judged = read_csv(tmp_path / "propositions-claims.csv")
+    assert [row["verdict"] for row in judged] == ["holds"] * 4
+    for row in read_csv(tmp_path / "propositions.csv"):
+        assert int(row["kinks on a line"]) > 0
+        assert float(row["share of bent points"]) < 0.3
+        assert 2 <= int(row["pieces, sort pooling"]) <= 16 < int(row["pieces, ReLU"]) <= 256
+
+
 def test_noise_generalization(tmp_path, data):
     weights = write_random_weights(tmp_path / "weights", "noise-generalization")
     run("noise-generalization", tmp_path, data, weights)
@@ -194,6 +204,6 @@ def test_of_all_experiments_those_that_lack_something_are_skipped(tmp_path, monk
     arguments = ["reproduce", "all", "--out", str(tmp_path), "--scale", "tiny"]
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0, result.output
-    assert f"training-table (2 of {len(EXPERIMENTS)})" in result.output
+    assert f"training-table (3 of {len(EXPERIMENTS)})" in result.output
     assert "skipped: noise-generalization needs images" in result.output
     assert (tmp_path / "training-table.csv").exists()

@@ -8,7 +8,8 @@ from helpers.paper_sets import write_sets
 from normeq._support.locking import locked
 from normeq.errors import BusyError, FileError
 from normeq.models import create, load, save
-from normeq.reproduce.denoisers import SEEDS, PaperDenoiser, reductions, with_seeds
+from normeq.reproduce.denoisers import SEEDS, PaperDenoiser, with_seeds
+from normeq.reproduce.experiments import reductions
 from normeq.reproduce.scale import Scale
 from normeq.reproduce.workspace import Unavailable, Workspace
 from normeq.training import Stopped, load_recipe
@@ -141,7 +142,9 @@ def test_the_repeated_row_has_three_seeds():
     )
     assert [each.seed for each in listed if each.form == "norm-equiv"] == list(SEEDS)
     assert [each.seed for each in listed if each.form == "ordinary"] == [0]
-    assert any("steps=4000" in line for line in reductions(Scale.SMALL))
+    reduced = reductions(listed, Scale.SMALL)
+    assert any("steps=4000" in line for line in reduced)
+    assert len(reduced) == len(set(reduced))
 
 
 def test_the_time_left_is_told_from_what_was_measured(workspace):

@@ -8,10 +8,11 @@ from enum import StrEnum
 
 
 class Result(StrEnum):
-    """A table or figure of the paper: the name of its module, with hyphens; in order of `all`."""
+    """A table, a figure or the text of the paper: its module, with hyphens; in order of `all`."""
 
     ALL = "all"
     EQUIVARIANCE_TABLE = "equivariance-table"
+    PROPOSITIONS = "propositions"
     TRAINING_TABLE = "training-table"
     NOISE_GENERALIZATION = "noise-generalization"
     EXPLICIT_NORMALIZATION = "explicit-normalization"

@@ -91,6 +91,17 @@ class Classifier(Trainable):
         del settings["checkpoint_every"]
         return json.dumps([self.name, settings], sort_keys=True)
 
+    def reductions(self, scale: Scale) -> list[str]:
+        if scale is Scale.PAPER:
+            return []
+        settings = _SCALES[scale]
+        widths = ", ".join(map(str, settings.widths))
+        return [
+            f"VGG8b: widths {widths}, hidden {settings.hidden}",
+            f"classifiers: {settings.steps:,} steps of {settings.batch} images, rate "
+            f"{settings.rate:g}, for norm-equiv {_NORM_RATES[scale]:g}",
+        ]
+
     def steps(self, scale: Scale) -> int:
         return self.settings(scale).steps
 

@@ -69,19 +69,6 @@ _REDUCED = {
 }
 
 
-def reductions(scale: Scale) -> list[str]:
-    """List how the networks and budgets of a scale differ from the paper's."""
-    if scale is Scale.PAPER:
-        return ["kernels of norm-equiv are projected, not telescoped, except in the telescoped row"]
-    sizes = [f"{TITLES[name]}: {size.strip('{}')}" for name, size in _SIZES[scale].items()]
-    return [
-        *sizes,
-        "one loss, schedule and number of steps for all variants",
-        *(setting for setting in _REDUCED[scale] if setting.startswith(("opt", "data"))),
-        "trained on BSD400 alone",
-    ]
-
-
 @dataclass(frozen=True)
 class PaperDenoiser(Trainable):
     """One network of the paper, or one of our forms.
@@ -132,6 +119,21 @@ class PaperDenoiser(Trainable):
         # Fields that a later version adds do not change what was trained without them.
         unimportant = {"description", "checkpoint_every", "log_every"}
         return self.recipe(scale).model_dump_json(exclude=unimportant, exclude_defaults=True)
+
+    def reductions(self, scale: Scale) -> list[str]:
+        if scale is Scale.PAPER:
+            return [
+                "kernels of norm-equiv are projected; only the telescoped row is as in the paper"
+            ]
+        settings = [
+            f"{key.partition('.')[2]}" for key in _REDUCED[scale] if key[:3] in ("opt", "dat")
+        ]
+        return [
+            *(f"{TITLES[name]}: {size.strip('{}')}" for name, size in _SIZES[scale].items()),
+            "denoisers: one loss, schedule and number of steps for all variants: "
+            + ", ".join(settings),
+            "denoisers: trained on BSD400 alone, if there is no folder training",
+        ]
 
     def steps(self, scale: Scale) -> int:
         return self.recipe(scale).optimization.steps

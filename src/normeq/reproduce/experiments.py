@@ -36,9 +36,12 @@ def run_experiments(names: Sequence[str], workspace: Workspace) -> None:
     for folder, option in ((workspace.data, "--data"), (workspace.weights, "--weights")):
         if folder is not None and not folder.is_dir():
             raise Unavailable(f"'{folder}', given by {option}, is not a folder.")
+    workspace.plan = networks_of(names, workspace.scale)
+    reduced = reductions(workspace.plan, workspace.scale)
+    if reduced:
+        workspace.say(f"scale {workspace.scale} differs from the paper: {'; '.join(reduced)}")
     failed = []
     for number, name in enumerate(names, 1):
-        workspace.plan = _networks(names, workspace.scale)
         workspace.say(f"\n{name} ({number} of {len(names)})")
         try:
             _module(name).reproduce(workspace)
@@ -54,7 +57,7 @@ def run_experiments(names: Sequence[str], workspace: Workspace) -> None:
         raise NormeqError(f"{len(failed)} of {len(names)} experiments failed: {', '.join(failed)}.")
 
 
-def _networks(names: Sequence[str], scale: Scale) -> list[Trainable]:
+def networks_of(names: Sequence[str], scale: Scale) -> list[Trainable]:
     """List the networks of some experiments, each once."""
     listed: dict[str, Trainable] = {}
     for name in names:
@@ -62,6 +65,11 @@ def _networks(names: Sequence[str], scale: Scale) -> list[Trainable]:
         for network in needed(scale) if needed else []:
             listed.setdefault(network.name, network)
     return list(listed.values())
+
+
+def reductions(networks: Sequence[Trainable], scale: Scale) -> list[str]:
+    """List how networks and budgets of a scale differ from the paper's."""
+    return list(dict.fromkeys(line for each in networks for line in each.reductions(scale)))
 
 
 def _module(name: str) -> ModuleType:

@@ -34,6 +34,10 @@ class Trainable(ABC):
         """Return everything that decides what the training computes."""
 
     @abstractmethod
+    def reductions(self, scale: Scale) -> list[str]:
+        """List how networks of its kind are smaller, or trained less, than in the paper."""
+
+    @abstractmethod
     def steps(self, scale: Scale) -> int:
         """Return how many steps the training takes."""
 
