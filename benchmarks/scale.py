@@ -140,7 +140,7 @@ def peak_megabytes() -> int:
 def measure_memory(folder: Path, sizes: list[float]) -> None:
     torch.manual_seed(0)
     net = normeq.create("fdncnn", "norm-equiv-residual", width=4, depth=2)
-    normeq.save(net, folder / "tiny.safetensors")
+    normeq.save(net, folder / "tiny.safetensors", {})
     rows = []
     for gigabytes in sizes:
         write_store(folder / "in.zarr", gigabytes)
@@ -206,6 +206,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=2)
     given = parser.parse_args()
     torch.set_num_threads(1)
+    normeq.keep_freed()  # as the command does
     with tempfile.TemporaryDirectory() as name:
         if "speed" in given.parts:
             measure_speed(Path(name), (given.gigabytes or [0.25])[0], given.rounds)

@@ -9,8 +9,9 @@ import copy
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from distributed import WorkerPlugin, get_worker
+from distributed import Worker, WorkerPlugin, get_worker
 
+from normeq._support.allocator import keep_freed
 from normeq.cluster.layout import Rectangle
 from normeq.denoising.image_job import ImageJob
 from normeq.denoising.units import Moments
@@ -33,6 +34,10 @@ class JobPlugin(WorkerPlugin):
     def __init__(self, job: ImageJob, target: Path) -> None:
         self.job = job
         self.target = target
+
+    def setup(self, worker: Worker) -> None:
+        # dask makes its workers give freed memory back at once, which slows networks down.
+        keep_freed()
 
 
 def _plugin(key: str) -> JobPlugin:
