@@ -237,3 +237,15 @@ def test_many_small_pages_are_not_parsed_one_by_one(
         assert source.shape == (300, 4, 4)
         np.testing.assert_array_equal(source.read(299, 0, 4)[..., 0], stack[299])
     assert len(parsed) < 10
+
+
+def test_a_later_page_with_a_broken_directory_is_a_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "in.ome.tif"
+    tifffile.imwrite(path, sample((2, 16, 16), "uint16"), metadata={"axes": "ZYX"}, ome=True)
+    with tifffile.TiffFile(path) as file:
+        place = file.pages[1].aspage().tags["BitsPerSample"].offset
+    content = bytearray(path.read_bytes())
+    content[place + 4 : place + 8] = bytes(4)  # no value at all
+    path.write_bytes(content)
+    with pytest.raises(FileError, match="cannot be read as TIFF"):
+        copy(path, tmp_path / "out.ome.tif")

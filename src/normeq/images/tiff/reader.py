@@ -181,9 +181,10 @@ class TiffSource(ImageFile):
 
     def page(self, number: int) -> Any:
         """Return a page with all of its tags."""
-        page: Any = self.series.pages[number]
-        self.file_of(page)
-        return page.aspage()
+        with reading(self.path, self.format):
+            page: Any = self.series.pages[number]
+            self.file_of(page)
+            return page.aspage()
 
     @property
     def calibration(self) -> Calibration:
