@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 import zarr
 from helpers.image_samples import bands_of, copy, inverted, sample
+from numcodecs import Blosc
 
 from normeq import images
-from normeq.errors import InputError
+from normeq.errors import FileError, InputError
 from normeq.images import open_image
 
 
@@ -147,3 +148,16 @@ def test_stale_consolidated_metadata_is_not_copied(tmp_path: Path) -> None:
     (tmp_path / "in.zarr/zarr.json").write_text(json.dumps(about))
     copy(tmp_path / "in.zarr", tmp_path / "out.zarr", rows=8)
     assert "consolidated_metadata" not in (tmp_path / "out.zarr/zarr.json").read_text()
+
+
+def test_a_level_that_cannot_be_encoded_is_a_sentence(tmp_path: Path) -> None:
+    group = zarr.create_group(tmp_path / "in.zarr", zarr_format=2)
+    datasets = [{"path": "0"}, {"path": "1"}]
+    group.attrs["multiscales"] = [{"axes": ["y", "x"], "datasets": datasets}]
+    group.create_array("0", data=sample((16, 16), "uint16"))
+    codec = Blosc(cname="lz4")
+    group.create_array("1", data=sample((8, 8), "uint16"), compressors=codec)
+    file = tmp_path / "in.zarr" / "1" / ".zarray"
+    file.write_text(file.read_text().replace("lz4", "mz4"))
+    with pytest.raises(FileError, match="the copy cannot be encoded"):
+        copy(tmp_path / "in.zarr", tmp_path / "out.zarr")

@@ -12,7 +12,8 @@ import math
 import os
 import shutil
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ import numpy as np
 import zarr
 
 from normeq._support import memory
-from normeq.errors import InputError, reading
+from normeq.errors import FileError, InputError, reading
 from normeq.images.axes import default_axes
 from normeq.images.formats import is_zarr
 from normeq.images.source import Band, Calibration, ImageFile, IndexedSource, Pixels, checked_dtype
@@ -118,9 +119,11 @@ class ZarrSource(IndexedSource, ImageFile):
         self.begin(target)
         for band in bands:
             rows = slice(band.start, band.start + len(band.pixels))
-            self.store(target, band.frame, rows, slice(0, self.width), band.pixels)
+            with _encoding(self.path):
+                self.store(target, band.frame, rows, slice(0, self.width), band.pixels)
         for fine, coarse in self.pyramid(target):
-            downsample(fine, coarse)
+            with _encoding(self.path):
+                downsample(fine, coarse)
         self.finish(target)
 
     def begin(self, target: Path) -> None:
@@ -198,6 +201,18 @@ class ZarrSource(IndexedSource, ImageFile):
         for folder, _, files in os.walk(target):  # an archive may be read-only, its copy not
             for entry in [Path(folder), *(Path(folder, file) for file in files)]:
                 entry.chmod(entry.stat().st_mode | stat.S_IWUSR)
+
+
+@contextmanager
+def _encoding(path: Path) -> Iterator[None]:
+    """Turn what a codec raises into a sentence, but not what the disk does."""
+    try:
+        yield
+    except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as e:
+        raise FileError(
+            f"{path}: the copy cannot be encoded as its metadata says: that is damaged, or of a "
+            "kind that is not known."
+        ) from e
 
 
 def _check_chunks(path: Path, array: Any) -> None:

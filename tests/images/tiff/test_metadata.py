@@ -295,3 +295,11 @@ def test_a_description_that_makes_no_sense_does_not_cost_the_pixels(tmp_path: Pa
     copy(tmp_path / "in.tif", tmp_path / "out.tif")
     with tifffile.TiffFile(tmp_path / "out.tif", is_imagej=False) as after:
         np.testing.assert_array_equal(after.asarray(), inverted(image))
+
+
+def test_an_encoding_that_does_not_exist_does_not_cost_the_pixels(tmp_path: Path) -> None:
+    path, image = tmp_path / "in.ome.tif", sample((3, 16, 16), "uint16")
+    tifffile.imwrite(path, image, metadata={"axes": "ZYX"}, ome=True, photometric="minisblack")
+    path.write_bytes(path.read_bytes().replace(b'encoding="UTF-8"', b'encoding="UTF-."'))
+    copy(path, tmp_path / "out.ome.tif")
+    np.testing.assert_array_equal(tifffile.imread(tmp_path / "out.ome.tif"), inverted(image))

@@ -51,6 +51,6 @@ def _of_ome(ome_xml: str) -> Calibration:
 
     parser = expat.ParserCreate()
     parser.StartElementHandler = start
-    with suppress(expat.ExpatError):  # what it says before its error counts
+    with suppress(expat.ExpatError, LookupError):  # what it says before its error counts
         parser.Parse(ome_xml, True)
     return Calibration(sizes, channels)

@@ -38,7 +38,7 @@ def check_places(path: Path, ome_xml: str) -> None:
     parser.StartElementHandler = start
     try:
         parser.Parse(ome_xml, True)
-    except expat.ExpatError:  # then tifffile does not follow it either
+    except (expat.ExpatError, LookupError):  # then tifffile does not follow it either
         return
 
 
@@ -58,7 +58,7 @@ def relocated(ome_xml: bytes, pages: int) -> bytes:
     text = ome_xml.rstrip(b"\0")
     try:
         places = _elements(text, "TiffData")
-    except expat.ExpatError:  # not UTF-8, though it should be: as tifffile reads it then
+    except (expat.ExpatError, LookupError):  # not UTF-8: as tifffile reads it then
         text = text.decode("cp1252", errors="replace").encode()
         places = _elements(text, "TiffData")
     if not places:

@@ -83,6 +83,6 @@ def _of_ome(ome_xml: str) -> list[str]:
     parser.StartElementHandler = start
     try:
         parser.Parse(ome_xml, True)
-    except expat.ExpatError:
+    except (expat.ExpatError, LookupError):
         names.append("OME-XML")
     return names

@@ -79,7 +79,7 @@ def _stored_value(source: TiffSource, page: Any, tag: Any) -> bytes | tuple[int,
         try:
             value = relocated(value, source.pages)
             return value if source.provenance is None else noted(value, source.provenance)
-        except expat.ExpatError:  # which tifffile has understood all the same
+        except (expat.ExpatError, LookupError):  # which tifffile has understood all the same
             return value
     if tag.code == _DESCRIPTION and source.series.kind == "shaped":
         return value.replace(b', "truncated": true', b"")  # the copy has a directory for each page
