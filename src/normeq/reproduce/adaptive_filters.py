@@ -14,6 +14,7 @@ from normeq.reproduce.denoisers import PAPER_FORMS, REPEATED, TRAINED_AT, PaperD
 from normeq.reproduce.explicit_normalization import image_of_set12
 from normeq.reproduce.measuring import image_function
 from normeq.reproduce.scale import Scale
+from normeq.reproduce.trainable import usable
 from normeq.reproduce.verdicts import Claim, Verdict
 from normeq.reproduce.workspace import Workspace
 
@@ -56,7 +57,7 @@ def reproduce(workspace: Workspace) -> None:
     places = choose_places(clean)
     unit = np.random.default_rng(0).standard_normal(clean.shape) / 255
     seen = []
-    for each in networks(workspace.scale):
+    for each in usable(networks(workspace.scale), workspace):
         net = each.network(workspace)
         denoise = image_function(net)
         for sigma in SIGMAS[workspace.scale]:
@@ -159,6 +160,6 @@ def _draw(seen: list[Seen]) -> Figure:
             draw_weights(axes, shown)
             line[0].plot(shown.at[1], shown.at[0], "s", mfc="none", mec="lime", ms=7)
             axes.set_title(
-                f"{name}: sum {shown.sum:.3f}, {shown.effective_pixels:.0f} pixels", fontsize=9
+                f"{name}: sum {shown.sum:.3f}, {shown.effective_pixels:.3g} pixels", fontsize=9
             )
     return figure

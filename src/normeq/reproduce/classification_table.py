@@ -11,6 +11,7 @@ from normeq.models import Variant
 from normeq.reproduce.classifiers import Classifier, as_tensor, error_rate, labels_of
 from normeq.reproduce.digits import LabelledImages, read_digits
 from normeq.reproduce.scale import Scale
+from normeq.reproduce.trainable import usable
 from normeq.reproduce.verdicts import Claim, Verdict, is_above, spread_of, together
 from normeq.reproduce.workspace import Unavailable, Workspace
 
@@ -63,7 +64,8 @@ def reproduce(workspace: Workspace) -> None:
         if images < _COMPLETE:
             incomplete[name] = images
             workspace.say(f"{SETS[name]} has {images:,} training images here, not {_COMPLETE:,}")
-        for each in (network for network in networks(workspace.scale) if network.dataset == name):
+        every = [network for network in networks(workspace.scale) if network.dataset == name]
+        for each in usable(every, workspace):
             net = each.network(workspace)
             errors.setdefault((each.variant, name), []).append(100 * error_rate(net, test))
             if each.seed == 0:

@@ -66,6 +66,10 @@ class Classifier(Trainable):
         seed = f"-seed{self.seed}" if self.seed else ""
         return f"paper-vgg8b-{self.variant}-{self.dataset}{seed}"
 
+    @property
+    def is_essential(self) -> bool:
+        return self.seed == 0
+
     def settings(self, scale: Scale) -> Settings:
         """Return how it is trained: as the paper's note says, or reduced."""
         settings = _SCALES[scale]

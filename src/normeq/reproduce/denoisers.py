@@ -100,6 +100,10 @@ class PaperDenoiser(Trainable):
         parts += [f"seed{self.seed}"] * (self.seed != 0)
         return "-".join(parts)
 
+    @property
+    def is_essential(self) -> bool:
+        return self.form in PAPER_FORMS and self.seed == 0
+
     def recipe(self, scale: Scale) -> Recipe:
         """Return the shipped recipe, with what this form, noise, seed and scale change."""
         load_recipe = training_package().load_recipe

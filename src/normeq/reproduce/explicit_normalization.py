@@ -25,6 +25,7 @@ from normeq.reproduce.denoisers import (
 from normeq.reproduce.measuring import image_function
 from normeq.reproduce.plots import draw_lines
 from normeq.reproduce.scale import Scale
+from normeq.reproduce.trainable import usable
 from normeq.reproduce.verdicts import Claim, Verdict, is_above, spread_of, together
 from normeq.reproduce.workspace import Unavailable, Workspace
 
@@ -52,7 +53,7 @@ def reproduce(workspace: Workspace) -> None:
     """Measure Monarch at other noise levels, with the scale and the shift applied by hand."""
     clean = image_of_set12(workspace, MONARCH, "explicit-normalization")
     unit = np.random.default_rng(0).standard_normal(clean.shape) * TRAINED_AT / 255
-    listed = networks(workspace.scale)
+    listed = usable(networks(workspace.scale), workspace)
     nets = {each.name: image_function(each.network(workspace)) for each in listed}
     by_lambda, by_shift = [], []
     for each in listed:

@@ -9,6 +9,7 @@ from normeq.reproduce.denoisers import ARCHITECTURES, TITLES, TRAINED_AT, PaperD
 from normeq.reproduce.measuring import noisy_psnr, psnr_by_sigma
 from normeq.reproduce.noise_generalization import SIGMAS, Measured, as_rows, claims, draw
 from normeq.reproduce.scale import Scale
+from normeq.reproduce.trainable import usable
 from normeq.reproduce.workspace import Workspace
 
 KINDS = ("uniform", "laplace", "rayleigh")
@@ -37,7 +38,8 @@ def reproduce(workspace: Workspace) -> None:
         measured: dict[str, Measured] = {}
         noisy = {kind: noisy_psnr(images, sigmas, kind) for kind in KINDS}
         for kind in KINDS:
-            listed = noise_generalization.networks(workspace.scale, [architecture], kind)
+            every = noise_generalization.networks(workspace.scale, [architecture], kind)
+            listed = usable(every, workspace)
             results = {
                 (each.form, each.seed): psnr_by_sigma(each, workspace, images, sigmas, kind)
                 for each in listed

@@ -21,6 +21,7 @@ from normeq.reproduce.denoisers import (
 from normeq.reproduce.measuring import noisy_psnr, psnr_by_sigma
 from normeq.reproduce.plots import draw_lines
 from normeq.reproduce.scale import Scale
+from normeq.reproduce.trainable import usable
 from normeq.reproduce.verdicts import Claim, is_above, is_below, spread_of
 from normeq.reproduce.workspace import Workspace
 
@@ -58,7 +59,7 @@ def reproduce(workspace: Workspace) -> None:
     measured: dict[str, Measured] = {}
     rises: dict[str, float] = {}
     for architecture in ARCHITECTURES:
-        listed = networks(workspace.scale, [architecture])
+        listed = usable(networks(workspace.scale, [architecture]), workspace)
         measured[architecture] = {
             (each.form, each.seed): psnr_by_sigma(each, workspace, images, sigmas)
             for each in listed

@@ -14,6 +14,7 @@ from normeq.metrics import psnr
 from normeq.nn import normalized
 from normeq.reproduce.denoisers import REPEATED, PaperDenoiser, with_seeds
 from normeq.reproduce.scale import Scale
+from normeq.reproduce.trainable import usable
 from normeq.reproduce.verdicts import Claim, Verdict, is_above, spread_of
 from normeq.reproduce.workspace import Unavailable, Workspace
 
@@ -41,7 +42,7 @@ def reproduce(workspace: Workspace) -> None:
     """Measure PSNR over the triangle ``a < b`` on real fluorescence images."""
     scale = workspace.scale
     pairs = fluorescence_pairs(workspace, "normalization-sweep", _IMAGES[scale], _SIDES[scale])
-    listed = networks(scale)
+    listed = usable(networks(scale), workspace)
     grid = np.linspace(0, 1, _STEPS[scale] + 1).round(6)
     choices = [(float(a), float(b)) for a in grid for b in grid if a < b]
     rows: list[dict[str, Any]] = []

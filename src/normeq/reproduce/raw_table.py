@@ -27,6 +27,7 @@ from normeq.reproduce.denoisers import (
 from normeq.reproduce.measuring import image_function
 from normeq.reproduce.normalization_sweep import fluorescence_pairs
 from normeq.reproduce.scale import Scale
+from normeq.reproduce.trainable import usable
 from normeq.reproduce.verdicts import Claim, is_below, spread_of
 from normeq.reproduce.workspace import Unavailable, Workspace
 
@@ -68,7 +69,7 @@ def reproduce(workspace: Workspace) -> None:
         for name, pairs in sets.items()
         for image, (noisy, _) in pairs.items()
     }
-    listed = networks(workspace.scale)
+    listed = usable(networks(workspace.scale), workspace)
     scores: Scores = {}
     for each in listed:
         function = image_function(each.network(workspace))

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from normeq._support.locking import locked
 from normeq.errors import FileError, UsageError
 from normeq.models import Network, Wrapped, load
 from normeq.reproduce.scale import Scale
 from normeq.reproduce.workspace import Unavailable, Workspace
+
+AnyTrainable = TypeVar("AnyTrainable", bound="Trainable")
 
 #: The file of a run whose weights are used.
 WEIGHTS = "best.safetensors"
@@ -28,6 +31,11 @@ class Trainable(ABC):
     @abstractmethod
     def name(self) -> str:
         """As the recipe is called: also the name of a weights file that replaces training."""
+
+    @property
+    @abstractmethod
+    def is_essential(self) -> bool:
+        """Whether the paper has it: without other seeds and our own forms a table is still one."""
 
     @abstractmethod
     def recipe_text(self, scale: Scale) -> str:
@@ -102,6 +110,17 @@ class Trainable(ABC):
         network = load(str(path))
         workspace.uses(self.name, _hours(network.card))
         return network
+
+
+def usable(networks: Sequence[AnyTrainable], workspace: Workspace) -> list[AnyTrainable]:
+    """Without --runs, leave out with a sentence what is neither given nor essential."""
+    if workspace.runs is not None:
+        return list(networks)
+    kept = [each for each in networks if each.is_essential or each.given(workspace) is not None]
+    left_out = [each.name for each in networks if each not in kept]
+    if left_out:
+        workspace.say(f"left out, for want of --runs or weights: {', '.join(left_out)}")
+    return kept
 
 
 def _hours(card: dict[str, Any]) -> float:
