@@ -69,13 +69,13 @@ def test_only_a_part_of_a_large_file_is_read(tmp_path, monkeypatch):
     stack = np.lib.format.open_memmap(tmp_path / "large.npy", "w+", np.uint8, (60, 512, 512))
     stack[:] = np.rint(100 + 5 * np.random.default_rng(0).standard_normal((512, 512)))
     stack.flush()
-    rows, read = [], NpySource.read
+    rows, read = [], NpySource.read_region
 
-    def counted(source, frame, start, stop):
-        rows.append(stop - start)
-        return read(source, frame, start, stop)
+    def counted(source, frame, chosen, columns):
+        rows.append(chosen.stop - chosen.start)
+        return read(source, frame, chosen, columns)
 
-    monkeypatch.setattr(NpySource, "read", counted)
+    monkeypatch.setattr(NpySource, "read_region", counted)
     found = json.loads(run(tmp_path / "large.npy", "--json"))["noise"][0]
     assert found["base"] == pytest.approx(25 + 1 / 12, rel=0.05)
     assert sum(rows) == 4 * 512

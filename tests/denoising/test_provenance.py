@@ -45,7 +45,8 @@ def test_results_can_be_told_from_raw_files(tmp_path: Path, name: str) -> None:
     text = gzip.decompress(text) if name.endswith(".gz") else text
     assert f"normeq {__version__}".encode() in text
     before = images.read(tmp_path / name)
-    np.testing.assert_allclose(images.read(result), np.rint(before / 2), atol=0.5)
+    after = images.read(result)  # OME-TIFF leaves axes of length one out
+    np.testing.assert_allclose(np.squeeze(after), np.squeeze(np.rint(before / 2)), atol=0.5)
 
 
 def check(note: dict[str, Any], path: Path) -> None:

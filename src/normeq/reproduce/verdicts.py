@@ -47,8 +47,8 @@ def spread_of(values: Sequence[float]) -> float:
 
     Examples
     --------
-    >>> spread_of([30.0]), spread_of([30.0, 30.1, 30.2])
-    (inf, 0.1...)
+    >>> spread_of([30.0]), round(spread_of([30.0, 30.1, 30.2]), 6)
+    (inf, 0.1)
     """
     return stdev(values) if len(values) > 1 else math.inf
 
