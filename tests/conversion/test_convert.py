@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from helpers.foreign_networks import Attentive, Conditioned, ResNet, Tokenwise, UNet
+from helpers.foreign_networks import Attentive, Conditioned, ResNet, Squared, Tokenwise, UNet
 from helpers.small_networks import tiny
 from helpers.soundness import assert_sound, measure
 from torch import nn
@@ -173,19 +173,23 @@ def test_attention(fused: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("build", "to", "named"),
+    ("build", "named"),
     [
-        (
-            lambda: Attentive(True),
-            "norm-equiv-residual",
-            r"scaled_dot_product_attention in inner \(foreign_networks.py:\d+\)",
-        ),
-        (lambda: nn.Sigmoid(), "norm-equiv", "sigmoid in the network itself"),
+        (lambda: Squared(), r"mul in the network itself \(foreign_networks.py:\d+\)"),
+        (lambda: nn.Sigmoid(), "sigmoid in the network itself"),
     ],
 )
-def test_what_has_no_counterpart_is_refused_by_name(build, to: str, named: str) -> None:
+def test_what_has_no_counterpart_is_refused_by_name(build, named: str) -> None:
     with pytest.raises(UsageError, match=f"{named}.*norm-equiv-wrapped"):
-        convert(build(), to, example(size=8))
+        convert(build(), "norm-equiv", example(size=8))
+
+
+@pytest.mark.parametrize("build", [lambda: Attentive(True), lambda: Squared()])
+def test_the_network_itself_may_see_ratios(build) -> None:
+    for to in ("scale-equiv", "norm-equiv-residual"):
+        twin, report = convert(build(), to, example(size=8))
+        assert any(change.now.endswith("of ratios") for change in report.changes)
+        assert_sound(twin, report.certificate, example(1, size=8).double())
 
 
 @pytest.mark.parametrize(

@@ -132,3 +132,10 @@ class Tokenwise(nn.Module):
         features = self.embed(x)
         tokens = self.layer(features.flatten(2).transpose(1, 2))
         return self.unembed(tokens.transpose(1, 2).reshape(features.shape))
+
+
+class Squared(nn.Module):
+    """What no kernels can undo."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * x

@@ -8,10 +8,11 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils._pytree import tree_map
+from torch.nn.parameter import UninitializedParameter
+from torch.utils._pytree import tree_leaves, tree_map
 
 from normeq.errors import UsageError, reason
-from normeq.nn.copies import private_copy
+from normeq.nn.copies import fresh, private_copy
 from normeq.nn.inputs import image_channels, spatial_axes
 
 Example = Tensor | Sequence[Any]
@@ -88,13 +89,27 @@ def _sizes_to_try(module: nn.Module) -> Iterator[tuple[int, ...]]:
         yield tuple(factor * length for length in smallest)
 
 
+def refuse_unready(module: Any) -> None:
+    """Refuse what is not a network, or not one that can be called yet."""
+    if not isinstance(module, nn.Module):
+        raise UsageError(f"{module!r} is not a network: pass a torch.nn.Module.")
+    name = type(module).__name__
+    if any(isinstance(p, UninitializedParameter) for p in module.parameters()):
+        raise UsageError(f"{name} has parameters without a shape: call it once before.")
+    if any(part.is_meta for part in (*module.parameters(), *module.buffers())):
+        raise UsageError(f"{name} is on the meta device, where weights have no values: load them.")
+
+
 def trouble(module: nn.Module, args: Sequence[Any]) -> Exception | None:
     """Return what a copy of the network raises when it is called."""
+    copied = private_copy(module)
     try:
         with torch.no_grad():
-            private_copy(module)(*args)
+            out = copied(*fresh(args))
     except Exception as error:
         return error
+    if not any(isinstance(leaf, Tensor) for leaf in tree_leaves(out)):
+        return TypeError(f"it returns {type(out).__name__}, without a tensor in it")
     return None
 
 

@@ -9,9 +9,11 @@ from typing import Any
 from normeq.certification import rules  # noqa: F401 (registers the laws)
 from normeq.certification.operation import Operation, find_law, planes_like, shadows_in
 from normeq.certification.rules.movement import whole_numbers
-from normeq.certification.shadow import ANY, PROPERTIES, History, Property, Shadow
+from normeq.certification.shadow import ANY, PROPERTIES, History, Property, Shadow, distinct
 
 _LOG = logging.getLogger(__name__)
+
+ONE_SCALE = "one factor that scales with the image, the others ratios (normeq.nn.Enclosed)"
 
 
 def judge(op: Operation, args: Any, kwargs: Any) -> Any:
@@ -62,6 +64,18 @@ def nothing_known(op: Operation, lost: Sequence[Property]) -> Any:
     degree = ANY if "scale" in lost else 0.0
     outputs = [op.output(degree, 0.0, index) for index in range(len(op.shapes))]
     return outputs if len(outputs) > 1 else outputs[0]
+
+
+def suspect_change_of_degree(op: Operation, sources: Sequence[Shadow], output: Shadow) -> None:
+    """Remember an operation that turns features that scale with the image into something else."""
+    if not op.dtype.is_floating_point or not any(bool((s.d == 1).any()) for s in sources):
+        return
+    known = any(culprit.property == "scale" for culprit in op.suspected) or any(
+        culprit.property == "scale" for culprit, _ in op.blamed
+    )
+    other = [degree for degree in distinct(output.d) if degree != 1]
+    if other and not known:
+        op.suspect("scale", f"its output has degree {other[0]:g}.", ONE_SCALE)
 
 
 def history_after(op: Operation, sources: Sequence[Shadow], which: Property) -> History:

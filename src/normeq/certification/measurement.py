@@ -15,6 +15,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 from normeq.certification.questions import Variation
 from normeq.certification.shadow import SAFETY, Property
 from normeq.certification.subject import Subject, unchanged
+from normeq.nn.copies import fresh
 
 #: By how much a network may amplify what its kernels are off by.
 _AMPLIFICATION = 100.0
@@ -182,6 +183,8 @@ class _Asked:
             changed = self._outputs(self._variation.applied(self._args, gain, offset))
         except Exception:  # beyond the range of its numbers a network may fail altogether
             return math.inf
+        if [output.shape for output in changed] != [still.shape for still in self._reference]:
+            return math.inf
         worst = 0.0
         for output, still in zip(changed, self._reference, strict=True):
             if still.numel():
@@ -197,7 +200,7 @@ class _Asked:
         """Run the network, with the same random numbers every time."""
         with torch.random.fork_rng(), unchanged(self._net):
             torch.manual_seed(0)
-            leaves = tree_leaves(self._net(*args))
+            leaves = tree_leaves(self._net(*fresh(args)))
         return [_real(leaf) for leaf in leaves if isinstance(leaf, Tensor)]
 
 
@@ -226,11 +229,11 @@ def _in_double(
     net, given = subject.precise, tree_map(double, list(args))
     try:
         with _Formats() as used, unchanged(net):
-            net(*given)
+            net(*fresh(given))
     except Exception:
         net, given = subject.own, list(args)
         with _Formats() as used, unchanged(net):
-            net(*given)
+            net(*fresh(given))
     return net, given, used.formats
 
 

@@ -23,7 +23,12 @@ from normeq.certification.graph_nodes import (
     output_shapes,
     source_line,
 )
-from normeq.certification.judgement import history_after, judge, nothing_known
+from normeq.certification.judgement import (
+    history_after,
+    judge,
+    nothing_known,
+    suspect_change_of_degree,
+)
 from normeq.certification.operation import Operation, shadows_in
 from normeq.certification.shadow import (
     ANY,
@@ -223,6 +228,7 @@ class _Propagator:
 
     def _finish(self, node: fx.Node, op: Operation, sources: Sequence[Shadow], result: Any) -> Any:
         """Give the outputs their histories, and record the operation."""
+        suspect_change_of_degree(op, sources, result if isinstance(result, Shadow) else result[0])
         histories = {which: history_after(op, sources, which) for which in PROPERTIES}
         single = isinstance(result, Shadow)
         outputs = [self._settle(shadow, histories) for shadow in ([result] if single else result)]

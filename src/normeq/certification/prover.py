@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ import torch
 from torch import nn
 
 from normeq.certification.certificate import Certificate, Status
-from normeq.certification.examples import Example, arguments, refuse_unfit
+from normeq.certification.examples import Example, arguments, refuse_unfit, refuse_unready
 from normeq.certification.measurement import (
     Counterexample,
     Range,
@@ -26,7 +27,10 @@ from normeq.certification.shadow import PROPERTIES, Culprit, Property
 from normeq.certification.subject import Subject
 from normeq.certification.tracing import Untraceable, trace
 from normeq.certification.ways import Way, branches, way_of
+from normeq.errors import reason
 from normeq.nn.copies import private_copy
+
+_LOG = logging.getLogger(__name__)
 
 
 def certify(
@@ -73,6 +77,7 @@ def certify(
     >>> [(c.path, c.operation, c.property) for c in certify(net).culprits]
     [('1', 'relu', 'shift')]
     """
+    refuse_unready(module)
     subject = Subject.of(module)
     args = arguments(subject.own, example)
     refuse_unfit(subject.own, args)
@@ -110,7 +115,11 @@ def culprits_of(
 def _propagate(subject: Subject, args: Sequence[Any], variation: Variation) -> Propagation:
     program = trace(subject.own, args)
     eps = torch.finfo(args[0].dtype).eps
-    return propagate(program, variation.shadows(args), eps, subject.constants())
+    try:
+        return propagate(program, variation.shadows(args), eps, subject.constants())
+    except Exception as error:  # sparse tensors and other kinds of values that shadows lack
+        _LOG.info("the operations cannot be followed", exc_info=True)
+        raise Untraceable(f"{type(error).__name__}: {reason(error)}") from error
 
 
 @dataclass

@@ -23,7 +23,7 @@ from types import FunctionType
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor, fx, nn
 from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
@@ -57,6 +57,7 @@ def trace(module: nn.Module, args: Sequence[Any]) -> torch.export.ExportedProgra
     args
         What it is called with.
     """
+    _name_graph_modules(module)
     try:
         with _LOCK, warnings.catch_warnings(), _quiet(), torch.no_grad():
             warnings.simplefilter("ignore")
@@ -70,6 +71,14 @@ def trace(module: nn.Module, args: Sequence[Any]) -> torch.export.ExportedProgra
         raise Untraceable(_first_sentence(error)) from error
     _refuse_free_shapes(program)
     return program
+
+
+def _name_graph_modules(module: nn.Module) -> None:
+    """Turn graph modules into plain ones: the tracer leaves them out of the paths it reports."""
+    for part in module.modules():
+        if isinstance(part, fx.GraphModule):
+            kind = type(part)
+            part.__class__ = type(kind.__name__, (nn.Module,), {"forward": kind.forward})
 
 
 def _is_written_out_further(program: torch.export.ExportedProgram) -> bool:

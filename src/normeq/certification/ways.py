@@ -12,7 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
 from normeq.certification.examples import SMALLEST
-from normeq.nn.copies import private_copy
+from normeq.nn.copies import fresh, private_copy
 
 #: No more sizes than this are tried to meet the branches of a forward pass.
 _LARGEST_STRIDE = 16
@@ -112,7 +112,7 @@ class _OperationLog(TorchDispatchMode):
         image = torch.rand(args[0].shape, generator=torch.Generator().manual_seed(0)).to(args[0])
         log, copied = cls(), private_copy(module)
         with torch.no_grad(), log:
-            copied(image, *args[1:])
+            copied(image, *fresh(args[1:]))
         return log
 
     def __torch_dispatch__(

@@ -66,6 +66,7 @@ def _constrained_upsampling(layer: nn.ConvTranspose1d | nn.ConvTranspose3d) -> n
 
 def _with_weight(layer: nn.Module, weight: Tensor) -> nn.Module:
     """Give a constrained layer a weight, which it projects onto its constraint."""
+    layer = layer.to(weight)
     layer.weight = weight.detach()
     return layer
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from normeq.certification import Certificate, Culprit, Status
-from normeq.certification.examples import Example, arguments, refuse_unfit
+from normeq.certification.examples import Example, arguments, refuse_unfit, refuse_unready
 from normeq.certification.prover import certify, send
 from normeq.conversion.affine_form import make_affine
 from normeq.conversion.changes import ConversionReport
@@ -20,7 +20,7 @@ from normeq.errors import UsageError
 from normeq.models.building_blocks import Variant
 from normeq.models.network import equivariance_of
 from normeq.nn import LocallyNormalized, Normalized
-from normeq.nn.copies import private_copy
+from normeq.nn.copies import fresh, private_copy
 
 Target = Literal[
     "scale-equiv", "norm-equiv", "norm-equiv-residual", "norm-equiv-wrapped", "norm-equiv-local"
@@ -71,11 +71,14 @@ def convert(
     """
     if to not in TARGETS:
         raise UsageError(f"{to!r} is not a variant to convert to: use one of {', '.join(TARGETS)}.")
+    refuse_unready(module)
+    _refuse_scripts(module)
     args = _filled(arguments(module, example))
     reference = private_copy(module).eval()
     refuse_unfit(reference, args)
     editor = NetworkEditor(module, args)
     if to == "norm-equiv-wrapped":
+        _refuse_other_outputs(reference, args)
         editor.wrap(Normalized(editor.root, "mean-std"))
     elif to == "norm-equiv-local":
         refuse_misfit(reference, args)
@@ -106,6 +109,27 @@ def convert(
     return twin, report
 
 
+def _refuse_scripts(module: nn.Module) -> None:
+    """Refuse what holds compiled code instead of layers."""
+    if any(isinstance(part, torch.jit.ScriptModule) for part in module.modules()):
+        raise UsageError(
+            f"{type(module).__name__} holds a ScriptModule, which has no layers to convert: "
+            "convert the network that was scripted."
+        )
+
+
+def _refuse_other_outputs(module: nn.Module, args: list[Any]) -> None:
+    """Refuse a network whose output cannot be brought back to the units of the image."""
+    with torch.no_grad():
+        out = private_copy(module)(*fresh(args))
+    if not isinstance(out, Tensor) or not out.is_floating_point():
+        kind = f"{out.dtype} numbers" if isinstance(out, Tensor) else f"a {type(out).__name__}"
+        raise UsageError(
+            f"{type(module).__name__} returns {kind}: only one tensor of real numbers can be "
+            "brought back to the units of the image."
+        )
+
+
 def _filled(args: list[object]) -> list[object]:
     """Fill an example of zeros with noise, on which a distance can be measured."""
     image = args[0]
@@ -134,6 +158,11 @@ def _refuse(module: nn.Module, to: Target, certificate: Certificate) -> None:
     left = [culprit for culprit in certificate.culprits if culprit.property in wanted]
     names = dict.fromkeys(f"{c.operation} in {_place(c)}" for c in left)
     listed = "; ".join(list(names)[:6]) + ("; ..." if len(names) > 6 else "")
+    if to in ("norm-equiv-wrapped", "norm-equiv-local"):
+        raise UsageError(
+            f"{type(module).__name__} in the form {to} cannot be proven: {left[0].reason} "
+            f"({left[0].fix})"
+        )
     raise UsageError(
         f"{type(module).__name__} cannot be made {to}, because there is no counterpart for: "
         f"{listed}. Convert it to 'norm-equiv-wrapped', which takes any network of an image, or of "
@@ -150,7 +179,7 @@ def _place(culprit: Culprit) -> str:
 @torch.no_grad()
 def _distance(module: nn.Module, twin: nn.Module, args: list[object]) -> float:
     """Measure how far the twin's output is from the original's, in spreads of that."""
-    before, after = (private_copy(net).eval()(*args) for net in (module, twin))
+    before, after = (private_copy(net).eval()(*fresh(args)) for net in (module, twin))
     if not isinstance(before, Tensor):
         return float("nan")
     spread = before.double().std()

@@ -14,18 +14,17 @@ from torch import nn
 
 from normeq.certification.prover import culprits_of
 from normeq.certification.shadow import Culprit, Property
-from normeq.conversion.network_editor import ATOMIC_LAYERS, NetworkEditor
+from normeq.conversion.network_editor import ATOMIC_LAYERS, NetworkEditor, fixed_arguments
 from normeq.conversion.operations import class_name
 from normeq.nn import Enclosed
-
-#: A layer that is enclosed may uncover another, or clear one: kinds of layers are taken in turn.
-_ROUNDS = 16
 
 
 def enclose_culprits(
     editor: NetworkEditor, args: Sequence[Any], properties: Sequence[Property], *, offset: bool
 ) -> None:
     """Enclose every layer that breaks one of these properties, until none is left or none helps.
+
+    A layer that is enclosed may uncover another, or clear one: kinds of layers are taken in turn.
 
     Parameters
     ----------
@@ -38,16 +37,23 @@ def enclose_culprits(
     offset
         Whether features follow an offset, as in the affine form.
     """
-    for _ in range(_ROUNDS):
-        paths = _paths_to_enclose(editor.root, culprits_of(editor.root, args, properties))
+    while culprits := culprits_of(editor.root, args, properties):
+        paths = _paths_to_enclose(editor.root, culprits)
+        if not paths and not offset and not isinstance(editor.root, Enclosed):
+            paths = [""]  # with an offset that would be the wrapped form
         if not paths:
             return
+        fixed = fixed_arguments(editor.root, args)
         for path in paths:
             layer = editor.root.get_submodule(path)
-            usual, axis = editor.usual_size(path), 0
-            if getattr(layer, "batch_first", True) is False:
-                axis = 1
-            enclosed = Enclosed(layer, usual, offset=offset, batch_axis=axis)
+            axis = 1 if getattr(layer, "batch_first", True) is False else 0
+            enclosed = Enclosed(
+                layer,
+                editor.usual_size(path),
+                fixed=fixed.get(path, ()),
+                offset=offset,
+                batch_axis=axis,
+            )
             device = next((p.device for p in layer.parameters()), torch.device("cpu"))
             editor.replace(path, layer, enclosed.to(device), f"{class_name(layer)} of ratios")
 
@@ -55,9 +61,11 @@ def enclose_culprits(
 def _paths_to_enclose(root: nn.Module, culprits: Iterable[Culprit]) -> list[str]:
     """Return the innermost modules that hold the culprits, or the atomic layers around them.
 
-    The network itself cannot be enclosed, and enclosed layers are left as they are.
+    Enclosed layers are left as they are, and so is the network itself.
     """
-    paths: dict[str, type[nn.Module]] = {}
+    if isinstance(root, Enclosed):
+        return []
+    paths: dict[str, str] = {}
     for culprit in sorted(culprits, key=lambda culprit: culprit.order):
         parts = culprit.path.split(".") if culprit.path else []
         steps = [".".join(parts[: n + 1]) for n in range(len(parts))]
@@ -67,8 +75,8 @@ def _paths_to_enclose(root: nn.Module, culprits: Iterable[Culprit]) -> list[str]
         atomic = next((path for path, layer in layers if isinstance(layer, ATOMIC_LAYERS)), None)
         innermost = [path for path, layer in layers if not isinstance(layer, nn.ModuleList)]
         path = atomic or innermost[-1]
-        paths[path] = type(root.get_submodule(path))
+        paths[path] = class_name(root.get_submodule(path))
     # What follows the first may be blamed for what that one did: it is judged again without it.
     first = next(iter(paths.values()), None)
-    alike = [path for path, kind in paths.items() if kind is first]
+    alike = [path for path, kind in paths.items() if kind == first]
     return [path for path in alike if not any(path.startswith(f"{other}.") for other in alike)]

@@ -29,12 +29,19 @@ Call = tuple[tuple[Any, ...], dict[str, Any]]
 class ForwardPass(GraphEditor):
     """A forward pass as a graph of calls to children and of operations, and the changes to it."""
 
-    def __init__(self, path: str, owner: nn.Module, graph: fx.Graph, call: Call) -> None:
+    def __init__(
+        self,
+        path: str,
+        owner: nn.Module,
+        graph: fx.Graph,
+        call: Call,
+        fixed: Sequence[int | str],
+    ) -> None:
         super().__init__(owner, graph)
         self.path = path
         self.changes: list[Change] = []
         self._called_before = self._children()
-        self._features = _features(owner, graph, call)
+        self._features = _features(owner, graph, call, fixed)
         # An in-place change must be written out even if nothing else is converted.
         self.is_rewritten = self._follow_changes_in_place()
 
@@ -108,14 +115,17 @@ class ForwardPass(GraphEditor):
 
 
 def open_forward_pass(
-    path: str, module: nn.Module, call: Call, is_root: bool
+    path: str, module: nn.Module, call: Call, fixed: Sequence[int | str], *, is_root: bool
 ) -> ForwardPass | None:
-    """Trace the forward pass of a module; None if it is not the same for all inputs."""
+    """Trace the forward pass of a module; None if it is not the same for all inputs.
+
+    Arguments that are `fixed`, by position or name, do not depend on the image.
+    """
     graph = _own_graph(module, len(call[0]), is_root)
     if graph is None:
         return None
     try:
-        return ForwardPass(path, module, graph, call)
+        return ForwardPass(path, module, graph, call, fixed)
     except Exception:  # a trace that does not hold for the very input it was made for
         return None
 
@@ -161,15 +171,22 @@ def _tensors_first(node: fx.Node) -> None:
     node.kwargs = {name: value for name, value in node.kwargs.items() if name not in given}
 
 
-def _features(owner: nn.Module, graph: fx.Graph, call: Call) -> set[fx.Node]:
+def _features(
+    owner: nn.Module, graph: fx.Graph, call: Call, fixed: Sequence[int | str]
+) -> set[fx.Node]:
     """Run a graph once and return the values that are tensors and depend on the input."""
     features: set[fx.Node] = set()
-    from_input: set[fx.Node] = set()
+    inputs = [node for node in graph.nodes if node.op == "placeholder"]
+    from_input = {
+        node
+        for position, node in enumerate(inputs)
+        if position not in fixed and node.target not in fixed
+    }
 
     class FeatureFinder(fx.Interpreter):
         def run_node(self, n: fx.Node) -> Any:
             result = super().run_node(n)
-            if n.op == "placeholder" or not from_input.isdisjoint(n.all_input_nodes):
+            if n in from_input or not from_input.isdisjoint(n.all_input_nodes):
                 from_input.add(n)
                 if isinstance(result, Tensor) and result.is_floating_point():
                     features.add(n)

@@ -9,10 +9,11 @@ import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 
+from normeq.certification.questions import variations
 from normeq.conversion.changes import Change
 from normeq.conversion.forward_pass import Call, ForwardPass, open_forward_pass
 from normeq.conversion.operations import class_name
-from normeq.nn.copies import bake_hooked_norms, private_copy
+from normeq.nn.copies import bake_hooked_norms, fresh, private_copy
 
 #: Layers whose parts are not called as modules: converted whole, or not at all.
 ATOMIC_LAYERS = (
@@ -52,7 +53,7 @@ class NetworkEditor:
             for path, module in self.root.named_modules()
             if module in calls
         }
-        self.forward_passes = self._open_forward_passes(calls)
+        self.forward_passes = self._open_forward_passes(calls, fixed_arguments(self.root, args))
 
     def layers(self) -> Iterator[tuple[str, nn.Module]]:
         """Yield every module with its path; changes while walking over them do no harm."""
@@ -100,14 +101,19 @@ class NetworkEditor:
                 layer.training = old.training
         if old is self.root:
             self.root = new
+            return
         for parent in list(self.root.modules()):
             for name, child in parent._modules.items():
                 if child is old:
                     parent._modules[name] = new
 
-    def _open_forward_passes(self, calls: dict[nn.Module, Call]) -> list[ForwardPass]:
+    def _open_forward_passes(
+        self, calls: dict[nn.Module, Call], fixed: dict[str, list[int | str]]
+    ) -> list[ForwardPass]:
         opened = [
-            open_forward_pass(path, module, calls[module], module is self.root)
+            open_forward_pass(
+                path, module, calls[module], fixed.get(path, []), is_root=module is self.root
+            )
             for path, module in self.layers()
             if module in calls and not _is_layer(module)
         ]
@@ -122,7 +128,7 @@ def _is_layer(module: nn.Module) -> bool:
 
 
 def _observe_calls(root: nn.Module, args: Sequence[Any]) -> dict[nn.Module, Call]:
-    """Propagation a network once in eval mode; return what each module was first called with."""
+    """Run a network once in eval mode; return what each module was first called with."""
     seen: dict[nn.Module, Call] = {}
 
     def hook(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -134,12 +140,39 @@ def _observe_calls(root: nn.Module, args: Sequence[Any]) -> dict[nn.Module, Call
     modes = {module: module.training for module in root.modules()}
     root.eval()
     with torch.no_grad():
-        root(*args)
+        root(*fresh(args))
     for module, mode in modes.items():
         module.training = mode
     for handle in handles:
         handle.remove()
     return seen
+
+
+def fixed_arguments(root: nn.Module, args: Sequence[Any]) -> dict[str, list[int | str]]:
+    """Return, by the path of each module, the arguments that no gain and no offset changes."""
+    variation = variations(args, None, "equivariant")[0]
+    before, after = (
+        _observe_calls(root, given) for given in (args, variation.applied(args, 2.0, 1.0))
+    )
+    return {
+        path: _unchanged(before[module], after[module])
+        for path, module in root.named_modules()
+        if module in before and module in after
+    }
+
+
+def _unchanged(before: Call, after: Call) -> list[int | str]:
+    """Return the positions and names of arguments that are the same in two calls."""
+    first, second = ({**dict(enumerate(given)), **named} for given, named in (before, after))
+    return [
+        name
+        for name, value in first.items()
+        if name in second
+        and all(
+            torch.equal(a, b) if isinstance(a, Tensor) and isinstance(b, Tensor) else a is b
+            for a, b in zip(tree_leaves(value), tree_leaves(second[name]), strict=False)
+        )
+    ]
 
 
 def _size_of_features(args: Any) -> float:

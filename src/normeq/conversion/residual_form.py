@@ -10,6 +10,7 @@ from torch.nn import functional as F
 
 from normeq.errors import UsageError
 from normeq.nn import copy_pad
+from normeq.nn.copies import fresh
 
 #: How to average over windows, by the number of axes of a batch.
 _AVERAGES = {3: F.avg_pool1d, 4: F.avg_pool2d, 5: F.avg_pool3d}
@@ -76,7 +77,7 @@ def refuse_misfit(module: nn.Module, args: list[Any]) -> None:
 def _gives_images(module: nn.Module, args: list[Any]) -> bool:
     """Whether a network's output has the axes of its first argument."""
     with torch.no_grad():
-        out = module(*args)
+        out = module(*fresh(args))
     return isinstance(out, Tensor) and out.ndim == args[0].ndim and len(out) == len(args[0])
 
 

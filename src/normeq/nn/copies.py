@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from torch import Tensor, nn
 from torch.nn.utils import parametrize, remove_spectral_norm, remove_weight_norm
 from torch.nn.utils.spectral_norm import SpectralNorm
 from torch.nn.utils.weight_norm import WeightNorm
+from torch.utils._pytree import tree_map
+
+from normeq.errors import UsageError, reason
 
 ModuleT = TypeVar("ModuleT", bound=nn.Module)
 
@@ -41,7 +45,29 @@ def private_copy(net: ModuleT, share: dict[int, Any] | None = None) -> ModuleT:
         for value in vars(module).values():
             if isinstance(value, Tensor) and not value.is_leaf:
                 memo.setdefault(id(value), value.detach().clone())
-    return copy.deepcopy(net, memo)
+    try:
+        return copy.deepcopy(net, memo)
+    except Exception as error:
+        raise UsageError(
+            f"{type(net).__name__} cannot be copied ({reason(error)}), and only copies are worked "
+            "on: keep what cannot be copied out of its attributes."
+        ) from error
+
+
+def fresh(args: Sequence[Any]) -> list[Any]:
+    """Return copies of arguments, for a network that may change them in place.
+
+    Examples
+    --------
+    >>> import torch
+    >>> image = torch.ones(1)
+    >>> fresh([image])[0].add_(1), image
+    (tensor([2.]), tensor([1.]))
+    """
+    copied: list[Any] = tree_map(
+        lambda part: part.clone() if isinstance(part, Tensor) else part, list(args)
+    )
+    return copied
 
 
 def bake_hooked_norms(net: nn.Module) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -25,6 +26,8 @@ class Enclosed(nn.Module):
     ----------
     inner
         Any layer. Tensors among its arguments change with the first one; its outputs scale.
+    fixed
+        Positions and names of arguments that do not: masks, coordinates.
     usual
         The size of features at which ``s = 1``.
     offset
@@ -48,18 +51,22 @@ class Enclosed(nn.Module):
         inner: nn.Module,
         usual: float = 1.0,
         *,
+        fixed: Sequence[int | str] = (),
         offset: bool = False,
         batch_axis: int = 0,
     ) -> None:
         super().__init__()
         self.inner = inner
+        self.fixed = tuple(fixed)
         self.offset = offset
         self.batch_axis = batch_axis
         self.register_buffer("usual", torch.tensor(float(usual)))
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Call the layer on ratios."""
-        first = next(leaf for leaf in tree_leaves((args, kwargs)) if _is_feature(leaf))
+        given: dict[Any, Any] = {**dict(enumerate(args)), **kwargs}
+        changing = {name: value for name, value in given.items() if name not in self.fixed}
+        first = next(leaf for leaf in tree_leaves(changing) if _is_feature(leaf))
         axes = [axis for axis in range(first.ndim) if axis != self.batch_axis]
         center = first.mean(axes, keepdim=True) if self.offset else None
         differences = first if center is None else first - center
@@ -81,7 +88,9 @@ class Enclosed(nn.Module):
             scaled = value * self._like(size, value)
             return scaled if center is None else scaled + self._like(center, value)
 
-        inside, options = tree_map(before, (args, kwargs))
+        given |= tree_map(before, changing)
+        inside = [given[position] for position in range(len(args))]
+        options = {name: given[name] for name in kwargs}
         return tree_map(after, self.inner(*inside, **options))
 
     def _like(self, per_sample: Tensor, other: Tensor) -> Tensor:

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from normeq.errors import UsageError
-
-#: How to average over windows, by the number of axes of a batch.
-_AVERAGES = {3: F.avg_pool1d, 4: F.avg_pool2d, 5: F.avg_pool3d}
 
 
 class LocallyNormalized(nn.Module):
@@ -89,12 +85,12 @@ class LocallyNormalized(nn.Module):
 
 def _window_mean(x: Tensor, radius: int) -> Tensor:
     """Average over windows that are cut at the border."""
-    average: Any = _AVERAGES[x.ndim]
-    for axis in range(x.ndim - 2):  # one axis after the other: much less work
-        reach = min(radius, x.shape[2 + axis] - 1)
-        size = [2 * reach + 1 if other == axis else 1 for other in range(x.ndim - 2)]
-        pads = [length // 2 for length in size]
-        x = average(x, size, 1, pads, count_include_pad=False)
+    shape = x.shape
+    for axis in range(2, x.ndim):  # one axis after the other: much less work
+        reach = min(radius, shape[axis] - 1)
+        columns = x.reshape(1, -1, shape[axis], math.prod(shape[axis + 1 :]))
+        mean = F.avg_pool2d(columns, (2 * reach + 1, 1), 1, (reach, 0), count_include_pad=False)
+        x = mean.reshape(shape)
     return x
 
 

@@ -49,7 +49,7 @@ def _lift_all(value: Any) -> Any:
     return value
 
 
-@law("copy", many=True)
+@law("copy", "fill", many=True)
 def copy(op: Operation, into: Any, source: Any, *_: Any) -> Shadow:
     """Replace a tensor by what is copied over it."""
     shadow = source if isinstance(source, Shadow) else lift(source)

@@ -12,7 +12,7 @@ from torch import Tensor
 from normeq.certification.operation import Operation, law
 from normeq.certification.rules.demands import agree, alike, ignore_offset
 from normeq.certification.rules.products import WEIGHTED
-from normeq.certification.shadow import ANY, Shadow, clean, lift, span
+from normeq.certification.shadow import ANY, Property, Shadow, clean, lift, span
 
 NO_EPSILON = "no epsilon (0/0 = 0 instead), and its input's spread multiplied back at the end"
 FOLD = "fold it into the convolution before it, then constrain that (normeq.convert does both)"
@@ -22,13 +22,18 @@ FOLD = "fold it into the convolution before it, then constrain that (normeq.conv
 def batch_norm(
     op: Operation, x: Shadow, weight: Any, bias: Any, mean: Any, variance: Any, *rest: Any
 ) -> Any:
-    """With running statistics a gain and a bias for each channel; else statistics of the batch."""
+    """With running statistics a gain and a bias for each channel.
+
+    Statistics of the batch are lawful only for ratios: each sample has a gain of its own.
+    """
     # The rest is [training,] momentum, epsilon [, ...].
     training = isinstance(rest[0], bool) and rest[0]
     eps = [number for number in rest if not isinstance(number, bool)][1]
     if training or mean is None:
-        for which in ("scale", "shift"):
-            op.blame(which, "it uses statistics of the whole batch.", "eval mode, then fold it")
+        lost: list[tuple[Property, Tensor]] = [("scale", x.scales), ("shift", x.moves)]
+        for which, changes in lost:
+            if changes.any():
+                op.blame(which, "it uses statistics of the whole batch.", "eval mode, then fold it")
         return _with_statistics(op, op.refreshed(x))
     shape = (1, -1, *[1] * (x.c.ndim - 2))
     gain = (variance + eps).rsqrt() * (1.0 if weight is None else weight)

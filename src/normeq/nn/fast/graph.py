@@ -76,7 +76,7 @@ class _Tracer(fx.Tracer):
         }
         self.graph = fx.Graph(tracer_cls=type(self))
         forward, args = self.create_args_for_root(type(root).forward, True, concrete_args)
-        with self._watching(root):
+        with _refusing_to_remember(root), self._watching(root):
             output = forward(*args)
             self.create_node("output", "output", (self.create_arg(output),), {})
         self.submodule_paths = None
@@ -110,6 +110,29 @@ class _Tracer(fx.Tracer):
 
         methods = {"__call__": call, "__getattr__": attribute, "__module__": kind.__module__}
         return type(kind.__name__, (kind,), methods)
+
+
+@contextmanager
+def _refusing_to_remember(root: nn.Module) -> Iterator[None]:
+    """Undo what a forward pass stores in its modules, which would be symbols, and refuse it."""
+    places = [
+        values
+        for module in root.modules()
+        for values in (vars(module), module._buffers, module._parameters)
+    ]
+    before = [dict(values) for values in places]
+    changed = False
+    try:
+        yield
+    finally:
+        for values, kept in zip(places, before, strict=True):
+            same = values.keys() == kept.keys() and all(values[k] is v for k, v in kept.items())
+            if not same:
+                changed = True
+                values.clear()
+                values.update(kept)
+    if changed:
+        raise ValueError(f"the forward pass of {type(root).__name__} stores something in it")
 
 
 class _Symbol(fx.Proxy):
