@@ -1,0 +1,70 @@
+"""Twins outlive torch.save, torch.export and ONNX."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from helpers.foreign_networks import ResNet
+from torch import nn
+
+from normeq.conversion import convert
+from normeq.conversion.converter import TARGETS
+
+
+def network() -> nn.Module:
+    """Return a network with a norm, which becomes one of ratios, and functions in its forward."""
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Conv2d(1, 4, 3, padding=1), nn.GroupNorm(2, 4), nn.SiLU(),
+                         nn.Conv2d(4, 1, 3, padding=1), ResNet()).eval()  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=TARGETS)
+def twin(request: pytest.FixtureRequest) -> nn.Module:
+    return convert(network(), request.param, image(0))[0].eval()
+
+
+def image(seed: int) -> torch.Tensor:
+    return torch.rand(1, 1, 16, 16, generator=torch.Generator().manual_seed(seed))
+
+
+@torch.no_grad()
+def test_torch_save(twin: nn.Module) -> None:
+    expected = twin(image(1))
+    buffer = io.BytesIO()
+    torch.save(twin.state_dict(), buffer)
+    for value in twin.parameters():
+        value.data.add_(1)
+    buffer.seek(0)
+    twin.load_state_dict(torch.load(buffer, weights_only=True))
+    assert torch.equal(twin(image(1)), expected)
+    computed = any(hasattr(module, "parametrizations") for module in twin.modules())
+    if not computed:  # which torch saves by their state only
+        buffer = io.BytesIO()
+        torch.save(twin, buffer)
+        buffer.seek(0)
+        again = torch.load(buffer, weights_only=False)
+        assert torch.equal(again(image(1)), expected)
+
+
+@torch.no_grad()
+def test_torch_export(twin: nn.Module) -> None:
+    exported = torch.export.export(twin, (image(0),), strict=False).module()
+    torch.testing.assert_close(exported(image(1)), twin(image(1)))
+
+
+@pytest.mark.filterwarnings("ignore")
+@torch.no_grad()
+def test_onnx(twin: nn.Module, tmp_path: Path) -> None:
+    pytest.importorskip("onnxscript")
+    runtime = pytest.importorskip("onnxruntime")
+    path = tmp_path / "twin.onnx"
+    torch.onnx.export(twin, (image(0),), path, dynamo=True, verbose=False)
+    session = runtime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    (name,) = (given.name for given in session.get_inputs())
+    for y in (image(1), 7 * image(1) + 3):
+        (out,) = session.run(None, {name: y.numpy()})
+        np.testing.assert_allclose(out, twin(y).numpy(), rtol=1e-3, atol=1e-4)
