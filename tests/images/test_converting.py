@@ -15,6 +15,7 @@ from helpers.file_samples import write_sample
 from helpers.image_samples import sample
 from helpers.vendor_files import write_lsm, write_nd2
 from PIL import Image
+from PIL.PngImagePlugin import PngInfo
 from typer.testing import CliRunner
 
 from normeq import denoise_files, images
@@ -186,6 +187,13 @@ def test_texts_and_profiles_of_pictures_are_not_dropped(tmp_path: Path) -> None:
     write_sample(tmp_path / "in.jpg")
     assert "eXIf" in refusal(tmp_path / "in.jpg", "out.tif")
     result(tmp_path / "in.jpg", "out.png")
+
+
+def test_the_time_of_the_last_change_is_not_kept(tmp_path: Path) -> None:
+    texts = PngInfo()
+    texts.add(b"tIME", bytes([7, 234, 11, 16, 12, 0, 0]))
+    Image.fromarray(sample((16, 16), "uint8")).save(tmp_path / "in.png", pnginfo=texts)
+    result(tmp_path / "in.png", "out.tif")
 
 
 def test_attributes_of_a_zarr_are_not_dropped(tmp_path: Path) -> None:

@@ -175,7 +175,8 @@ def calibration_of(chunks: bytes) -> Calibration:
 
 def unportable_chunks(chunks: bytes) -> list[str]:
     """Return the names of the chunks that say more than the pixel size."""
-    kinds = {kind.decode("ascii") for kind, _ in split_chunks(chunks)} - {"pHYs"}
+    # When the file was last changed, tIME, is not true of a result.
+    kinds = {kind.decode("ascii") for kind, _ in split_chunks(chunks)} - {"pHYs", "tIME"}
     return [f"its chunks {', '.join(sorted(kinds))}"] if kinds else []
 
 
