@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.disks import small_disk
 from helpers.slow_denoisers import halved, recorded, slowly_halved
 from helpers.small_networks import tiny
 from helpers.stores import contents, write_ome_zarr
@@ -173,18 +174,10 @@ def test_a_killed_worker_costs_its_running_tasks_only(
     client.wait_for_workers(2)  # another one has taken its place
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 256 kilobytes."""
-    folder = tmp_path / "small"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(folder)]
-    try:
-        subprocess.run(mount, check=True, capture_output=True)
-    except (OSError, subprocess.CalledProcessError):
-        pytest.skip("file systems cannot be mounted here")
-    yield folder
-    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+@pytest.fixture(name="small_disk")
+def _small_disk(tmp_path: Path) -> Iterator[Path]:
+    with small_disk(tmp_path / "small", "256k") as folder:
+        yield folder
 
 
 def test_a_full_disk_is_a_sentence(

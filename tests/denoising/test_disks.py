@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import tifffile
 import zarr
+from helpers.disks import small_disk
 from helpers.image_samples import sample
 from numpy.typing import NDArray
 
@@ -91,18 +92,10 @@ def test_an_output_that_is_being_written_is_refused_or_skipped(
     assert run(path, target, halved).status == "done"
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of one megabyte."""
-    folder = tmp_path / "small"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)]
-    try:
-        subprocess.run(mount, check=True, capture_output=True)
-    except (OSError, subprocess.CalledProcessError):
-        pytest.skip("file systems cannot be mounted here")
-    yield folder
-    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+@pytest.fixture(name="small_disk")
+def _small_disk(tmp_path: Path) -> Iterator[Path]:
+    with small_disk(tmp_path / "small", "1m") as folder:
+        yield folder
 
 
 @pytest.mark.parametrize("name", ["in.npy", "in.fits", "in.tif", "in.zarr"])
