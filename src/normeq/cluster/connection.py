@@ -15,6 +15,12 @@ if TYPE_CHECKING:
 
 _LOCAL = re.compile("local(?::([0-9]+))?")
 _PATIENCE = "20s"
+# What `normeq.keep_freed` does, for all threads of a process from its start.
+_KEEP_FREED = {
+    "MALLOC_ARENA_MAX": "1",
+    "MALLOC_MMAP_MAX_": "0",
+    "MALLOC_TRIM_THRESHOLD_": str(2**31 - 1),
+}
 
 
 # Loggers to which dask's configuration gives levels of their own.
@@ -87,6 +93,7 @@ def connected(where: str) -> Iterator[Client]:
             threads_per_worker=1,
             dashboard_address="127.0.0.1:0",
             silence_logs=logging.CRITICAL,
+            env=_KEEP_FREED,
         ) as cluster,
         Client(cluster, set_as_default=False) as client,
     ):
