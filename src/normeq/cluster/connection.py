@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -97,4 +98,10 @@ def connected(where: str) -> Iterator[Client]:
         ) as cluster,
         Client(cluster, set_as_default=False) as client,
     ):
+        # A terminal sends Ctrl-C to all processes; the command alone is to end them.
+        client.register_worker_callbacks(_ignore_interrupts)
         yield client
+
+
+def _ignore_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
