@@ -167,7 +167,7 @@ def result(files: Path) -> NDArray[Any]:
 
 
 def test_what_was_found_is_said_in_one_line_and_in_json(files: Path) -> None:
-    assert "\n  noise: signal-dependent, gain 3." in run(files).output
+    assert "\n  noise: signal-dependent, gain 4." in run(files).output
     printed = json.loads(run(files, "--json").stdout)
     assert printed["files"][0]["noise"][0]["image"]["gain"] == pytest.approx(4, rel=0.2)
 
