@@ -54,7 +54,8 @@ def test_the_picture_shows_a_channel_each(folder, tmp_path):
     pytest.importorskip("matplotlib")
     run(folder / "cells.tif", "--plot", tmp_path / "one.png")
     run(folder / "two.ome.tif", "--plot", tmp_path / "two.png")
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["one.png", "two-0.png", "two-1.png"]
+    drawn = sorted(file.name for file in tmp_path.glob("*.png"))
+    assert drawn == ["one.png", "two-0.png", "two-1.png"]
     assert (tmp_path / "one.png").read_bytes().startswith(b"\x89PNG")
 
 

@@ -115,6 +115,16 @@ def test_missing_pixels_and_maps_of_sigma(tmp_path: Path, client: Any, small_tas
     assert contents(tmp_path / "out.zarr") == contents(tmp_path / "plain.zarr")
 
 
+def test_functions_see_whole_planes_and_a_line_says_so(
+    tmp_path: Path, client: Any, small_tasks: None, caplog: pytest.LogCaptureFixture
+) -> None:
+    write_ome_zarr(tmp_path / "in.zarr", (2, 24, 30), (1, 8, 8))
+    assert run(tmp_path, client, halved).error is None
+    assert "halved sees whole planes: a task takes at least 24 x 30 pixels" in caplog.text
+    run(tmp_path, None, halved, target="plain.zarr")
+    assert contents(tmp_path / "out.zarr") == contents(tmp_path / "plain.zarr")
+
+
 def test_the_weights_reach_each_worker_once(
     tmp_path: Path, client: Any, small_tasks: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
