@@ -120,7 +120,7 @@ def test_functions_see_whole_planes_and_a_line_says_so(
 ) -> None:
     write_ome_zarr(tmp_path / "in.zarr", (2, 24, 30), (1, 8, 8))
     assert run(tmp_path, client, halved).error is None
-    assert "halved sees whole planes: a task takes at least 24 x 30 pixels" in caplog.text
+    assert "sees whole planes: a task takes at least 24 x 30 pixels" in caplog.text
     run(tmp_path, None, halved, target="plain.zarr")
     assert contents(tmp_path / "out.zarr") == contents(tmp_path / "plain.zarr")
 
