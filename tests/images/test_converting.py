@@ -193,7 +193,8 @@ def test_the_time_of_the_last_change_is_not_kept(tmp_path: Path) -> None:
     texts = PngInfo()
     texts.add(b"tIME", bytes([7, 234, 11, 16, 12, 0, 0]))
     Image.fromarray(sample((16, 16), "uint8")).save(tmp_path / "in.png", pnginfo=texts)
-    result(tmp_path / "in.png", "out.tif")
+    written = images.read(result(tmp_path / "in.png", "out.tif"))
+    assert (written.shape, written.dtype) == ((16, 16), np.uint8)
 
 
 def test_attributes_of_a_zarr_are_not_dropped(tmp_path: Path) -> None:

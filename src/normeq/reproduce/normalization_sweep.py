@@ -26,7 +26,7 @@ Floats = NDArray[np.float64]
 #: The natural choice: the range of training.
 NATURAL = (0.0, 1.0)
 _STEPS = {Scale.TINY: 2, Scale.SMALL: 10, Scale.PAPER: 20}
-#: One image of each microscope that is there, at most so many, and the side of the crop.
+#: How many images are used at most, one of each microscope, and the side of their crops.
 _IMAGES = {Scale.TINY: 2, Scale.SMALL: 6, Scale.PAPER: 48}
 _SIDES = {Scale.TINY: 32, Scale.SMALL: 256, Scale.PAPER: 512}
 

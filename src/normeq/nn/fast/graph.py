@@ -221,7 +221,7 @@ class _GraphModule(fx.GraphModule):
 
 @dataclass(frozen=True)
 class _NodeName:
-    """Stands for a node in the arguments of another, where there are no nodes."""
+    """The name of a node, in place of the node itself, in the arguments of another node."""
 
     name: str
 
