@@ -48,11 +48,12 @@ _SCHEDULE = [
 _REDUCED = {
     Scale.SMALL: [
         *_SCHEDULE,
-        "data.patch=64",
+        "data.patch=48",
         "optimization.batch=8",
-        "optimization.steps=4000",
+        "optimization.steps=1600",
         "optimization.warmup=100",
-        "validation.every=400",
+        "optimization.mixed_precision=bf16",
+        "validation.every=160",
         "validation.crop=128",
         "checkpoint_every=200",
     ],
