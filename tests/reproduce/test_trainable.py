@@ -143,7 +143,7 @@ def test_the_repeated_row_has_three_seeds():
     assert [each.seed for each in listed if each.form == "norm-equiv"] == list(SEEDS)
     assert [each.seed for each in listed if each.form == "ordinary"] == [0]
     reduced = reductions(listed, Scale.SMALL)
-    assert any("steps=1600" in line for line in reduced)
+    assert any("steps=1000" in line for line in reduced)
     assert len(reduced) == len(set(reduced))
 
 

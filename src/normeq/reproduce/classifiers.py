@@ -46,7 +46,7 @@ class Settings:
 
 _SCALES = {
     Scale.PAPER: Settings(),
-    Scale.SMALL: Settings((16, 32, 32, 64, 64, 64), 128, 2000, 64, 1e-3, 0.1, 100),
+    Scale.SMALL: Settings((16, 32, 32, 64, 64, 64), 128, 1000, 64, 1e-3, 0.1, 100),
     Scale.TINY: Settings((4, 4, 4, 4, 4, 4), 8, 4, 8, 1e-3, 0.1, 2),
 }
 #: For norm-equiv the paper starts at another rate, and halves the dropout.
