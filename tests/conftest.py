@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 # Two test processes on two cores: more threads only get in each other's way.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -12,6 +14,9 @@ import numpy as np
 import pytest
 import torch
 from hypothesis import settings
+
+if TYPE_CHECKING:
+    from selenium.webdriver.chrome.webdriver import WebDriver
 
 settings.register_profile("normeq", deadline=None, max_examples=25, derandomize=True)
 settings.load_profile("normeq")
@@ -46,3 +51,12 @@ def finished(photographs: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
     out = tmp_path_factory.mktemp("finished") / "run"
     train(short_recipe(), photographs, out, validation=photographs)
     return out
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[WebDriver]:
+    """Start a browser that all tests share; tests that use it belong to one xdist group."""
+    from helpers.browser import running_browser
+
+    with running_browser() as browser:
+        yield browser
