@@ -53,8 +53,9 @@ def python(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(python: Path, code: str, folder: Path) -> str:
+    # -I: whatever PYTHONPATH says.
     done = subprocess.run(
-        [python, "-c", code], capture_output=True, text=True, cwd=folder, check=True
+        [python, "-I", "-c", code], capture_output=True, text=True, cwd=folder, check=True
     )
     return done.stdout.strip()
 
@@ -82,7 +83,7 @@ def test_the_installed_package_works_by_itself(python: Path, tmp_path: Path) -> 
     assert str(python.parents[1]) in path
     assert stride == "8"
     help_text = subprocess.run(
-        [python, "-m", "normeq", "--help"], capture_output=True, text=True, check=True
+        [python, "-I", "-m", "normeq", "--help"], capture_output=True, text=True, check=True
     ).stdout
     assert "check" in help_text
 
