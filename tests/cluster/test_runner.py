@@ -128,7 +128,7 @@ def test_functions_see_whole_planes_and_a_line_says_so(
 def test_the_weights_reach_each_worker_once(
     tmp_path: Path, client: Any, small_tasks: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from normeq.denoising.denoiser import NetworkDenoiser
+    from normeq.denoising.network_denoiser import NetworkDenoiser
 
     sent: list[str] = []
     state = NetworkDenoiser.__getstate__

@@ -313,11 +313,11 @@ def test_a_zarr_goes_on_only_with_the_same_model_and_options(tmp_path: Path) -> 
 MEASURE = """
     import resource, sys, torch
     from pathlib import Path
-    import normeq.denoising.denoiser, normeq.denoising.tiles, normeq.images.zarr_store
+    import normeq.denoising.network_denoiser, normeq.denoising.tiles, normeq.images.zarr_store
     import normeq.noise.sampling
 
     torch.set_num_threads(1)
-    normeq.denoising.denoiser._BUDGET = 2**22
+    normeq.denoising.network_denoiser._BUDGET = 2**22
     normeq.denoising.tiles._BAND_BYTES = 2**18
     normeq.noise.sampling.BUDGET, normeq.noise.sampling.REGION = 2**16, 2**14
     normeq.images.zarr_store._BAND_PIXELS = 2**17

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import normeq
-from normeq.denoising.denoiser import NetworkDenoiser
+from normeq.denoising.network_denoiser import NetworkDenoiser
 from normeq.errors import InputError, UsageError
 from normeq.models import variants
 from normeq.noise import NoiseModel, poisson_gaussian

@@ -13,7 +13,8 @@ from torch import nn
 
 from normeq._support.near_misses import suggestion
 from normeq.classical import METHODS
-from normeq.denoising.denoiser import Denoiser, FunctionDenoiser, NetworkDenoiser
+from normeq.denoising.denoiser import Denoiser, FunctionDenoiser
+from normeq.denoising.network_denoiser import NetworkDenoiser
 from normeq.errors import UsageError, reason
 from normeq.models import load, shipped
 
@@ -84,7 +85,7 @@ def denoiser_for(
     model
         A name (see `resolve`), a network, or a function of an image and perhaps sigma.
     device, compile
-        See `normeq.denoising.denoiser.NetworkDenoiser`.
+        See `normeq.denoising.network_denoiser.NetworkDenoiser`.
     value_range
         What is 0 and 1 to a network that is not equivariant, which is refused without it.
 

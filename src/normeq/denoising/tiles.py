@@ -11,10 +11,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from normeq.denoising.denoiser import SMALLEST_TILE, Denoiser
+from normeq.denoising.denoiser import Denoiser
 from normeq.errors import UsageError
 from normeq.images.source import ImageSource
 
+#: Side of the smallest tile worth its halo.
+SMALLEST_TILE = 64
 # Memory for a band of the image, as stored.
 _BAND_BYTES = 2**28
 
