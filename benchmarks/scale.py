@@ -34,10 +34,11 @@ from normeq.cluster.connection import connected
 from normeq.cluster.layout import cut
 from normeq.cluster.runner import ClusterRunner
 from normeq.cluster.steps import Step, run_steps
+from normeq.denoising.file_options import FileOptions
 from normeq.denoising.files import outcomes
+from normeq.denoising.local_runner import Runner
 from normeq.denoising.names import denoiser_for
 from normeq.denoising.noise_options import NoiseOptions
-from normeq.denoising.one_file import FileOptions, Runner
 from normeq.denoising.preparation import Choice
 
 PAGE = DOCS / "scale.md"

@@ -21,9 +21,10 @@ from helpers.stores import contents, write_ome_zarr
 
 import normeq
 from normeq import images
+from normeq.denoising.file_options import FileOptions
 from normeq.denoising.files import outcomes
 from normeq.denoising.noise_options import NoiseOptions
-from normeq.denoising.one_file import FileOptions, Outcome
+from normeq.denoising.outcome import Outcome
 from normeq.denoising.preparation import Choice
 from normeq.denoising.walk_options import WalkOptions
 

@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 
 from normeq import images
 from normeq._support import locking
+from normeq.denoising.file_options import FileOptions
 from normeq.denoising.files import outcomes
-from normeq.denoising.one_file import FileOptions, Outcome
+from normeq.denoising.outcome import Outcome
 from normeq.denoising.preparation import Choice
 
 SLOW = """

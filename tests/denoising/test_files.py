@@ -18,8 +18,9 @@ from helpers.image_samples import sample
 from numpy.typing import NDArray
 
 from normeq import images
+from normeq.denoising.file_options import FileOptions
 from normeq.denoising.files import denoise_files, outcomes
-from normeq.denoising.one_file import FileOptions, Outcome
+from normeq.denoising.outcome import Outcome
 from normeq.denoising.preparation import Choice
 
 fits = pytest.importorskip("astropy.io.fits", reason="needs the fits extra")

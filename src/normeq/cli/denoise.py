@@ -18,7 +18,8 @@ from normeq.cli.reporting import line, shown_messages, summary
 from normeq.errors import NormeqError, UsageError
 
 if TYPE_CHECKING:
-    from normeq.denoising.one_file import Outcome, Runner
+    from normeq.denoising.local_runner import Runner
+    from normeq.denoising.outcome import Outcome
 
 
 def denoise(
@@ -105,7 +106,8 @@ def denoise(
             "--output, --preview, --record, --json and --dry-run."
         )
     from normeq.denoising import files
-    from normeq.denoising.one_file import FileOptions, Runner
+    from normeq.denoising.file_options import FileOptions
+    from normeq.denoising.local_runner import Runner
     from normeq.denoising.paths import expand, output_paths
     from normeq.denoising.preparation import Choice
     from normeq.denoising.progress import progress_bar

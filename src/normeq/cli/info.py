@@ -51,7 +51,7 @@ def _of_image(path: Path) -> dict[str, Any]:
 def _rows(source: ImageFile) -> dict[str, Any]:
     """Say what one image of a file is."""
     from normeq.denoising.image_parts import estimate_part, parts_of
-    from normeq.denoising.one_file import header
+    from normeq.denoising.outcome import header
 
     rows = header(source) | {"planes": source.planes, "pixels": source.pixels}
     rows["shape"] = " x ".join(str(length) for length in source.shape)

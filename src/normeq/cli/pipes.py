@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from normeq.errors import UsageError
 
 if TYPE_CHECKING:
-    from normeq.denoising.one_file import Outcome
+    from normeq.denoising.outcome import Outcome
 
 # How the formats begin that can come through a pipe.
 _BEGINNINGS = {b"\x93NUMPY": ".npy", b"\x89PNG\r\n\x1a\n": ".png"}

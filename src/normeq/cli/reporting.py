@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from normeq.denoising.one_file import Outcome
+    from normeq.denoising.outcome import Outcome
 
 
 def line(outcome: Outcome) -> str:

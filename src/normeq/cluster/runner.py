@@ -19,8 +19,8 @@ from normeq.cluster.steps import Step, cluster_sentences, run_steps
 from normeq.denoising.bands import Walk
 from normeq.denoising.image_job import ImageJob
 from normeq.denoising.journal import Journal
+from normeq.denoising.local_runner import Runner
 from normeq.denoising.mosaics import MosaicWalk
-from normeq.denoising.one_file import Runner
 from normeq.denoising.progress import Shares
 from normeq.denoising.units import Moments, merged_moments
 from normeq.errors import ClusterError, InputError, NormeqError, UsageError, reason

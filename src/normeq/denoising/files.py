@@ -10,8 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from normeq.denoising.file_options import Existing, FileOptions
 from normeq.denoising.noise_options import NoiseName, NoiseOptions, Sigma
-from normeq.denoising.one_file import Existing, FileOptions, Outcome, denoise_file
+from normeq.denoising.one_file import denoise_file
+from normeq.denoising.outcome import Outcome
 from normeq.denoising.paths import expand, output_paths
 from normeq.denoising.preparation import Choice
 from normeq.denoising.progress import Progress, Shares, progress_report

@@ -4,95 +4,25 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import os
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal
 
 from normeq import __version__
 from normeq._support.atomic import replace_folder, replacing, sync_tree
 from normeq._support.locking import locked
 from normeq.denoising.bands import Walk
+from normeq.denoising.file_options import FileOptions
 from normeq.denoising.journal import Journal
+from normeq.denoising.local_runner import watched
 from normeq.denoising.mosaics import start_walk
-from normeq.denoising.noise_options import NoiseOptions
+from normeq.denoising.outcome import Outcome, header
 from normeq.denoising.preparation import Choice
 from normeq.denoising.progress import Shares
-from normeq.denoising.walk_options import WalkOptions
 from normeq.errors import BusyError, FileError, writing
-from normeq.images import MAX_PIXELS, Band, ImageFile, is_store, open_image
+from normeq.images import ImageFile, is_store, open_image
 from normeq.images.converting import Writer, writer_for
 from normeq.images.gzipped import pack
 from normeq.images.provenance import Provenance
-
-log = logging.getLogger(__name__)
-
-Existing = Literal["refuse", "skip", "overwrite"]
-
-
-@dataclass(frozen=True)
-class FileOptions:
-    """How files are denoised.
-
-    Attributes
-    ----------
-    noise
-        What is said about the noise.
-    axes
-        One letter per axis, in place of what the files say.
-    existing
-        What to do if the output exists.
-    max_pixels
-        Larger images are refused.
-    walk
-        How each image is denoised.
-    part
-        Which images of a file that holds several.
-    record
-        Whether to write how each result was made to a file beside it, ``NAME.json``.
-    dry_run
-        Whether to read headers only, and write nothing.
-    runner
-        Who denoises an image: this process, or a cluster.
-    """
-
-    noise: NoiseOptions = field(default_factory=NoiseOptions)
-    axes: str | None = None
-    existing: Existing = "refuse"
-    max_pixels: int = MAX_PIXELS
-    walk: WalkOptions = field(default_factory=WalkOptions)
-    part: str | None = None
-    record: bool = False
-    dry_run: bool = False
-    runner: Runner = field(default_factory=lambda: Runner())
-
-
-@dataclass
-class Outcome:
-    """What became of one file; `header` holds its format, shape, axes and dtype."""
-
-    input: str
-    output: str
-    status: Literal["done", "planned", "skipped", "failed"] = "failed"
-    error: str | None = None
-    header: dict[str, Any] = field(default_factory=dict)
-    planes: int = 0
-    model: str | None = None
-    #: What was found out about the noise, in words, and as plain data for each image of the file.
-    noise_found: list[str] = field(default_factory=list)
-    noise: list[dict[str, Any]] = field(default_factory=list)
-    clipped: int = 0
-    resumed: bool = False
-    preview: str | None = None
-    seconds: float = 0.0
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return plain data, with the header's entries beside the others."""
-        data = asdict(self)
-        header: dict[str, Any] = data.pop("header")
-        return data | header
 
 
 def denoise_file(
@@ -216,10 +146,10 @@ def _write_file(
 ) -> None:
     """Write all images of a file, in their own format or by another's writer."""
     if writer is not type(source).write:
-        writer(source, target, _watched(walks[0].bands(), source, shares))
+        writer(source, target, watched(walks[0].bands(), source, shares))
         return
     for walk, part in zip(walks, source.parts, strict=True):
-        part.write(target, _watched(walk.bands(), source, shares))
+        part.write(target, watched(walk.bands(), source, shares))
     source.complete(target)
 
 
@@ -244,59 +174,6 @@ def _write_folder(
         replace_folder(partial, target)
 
 
-class Runner:
-    """Denoises an image in this process, band by band."""
-
-    def check(self, source: ImageFile, target: Path, walk: Walk) -> None:
-        """Refuse what cannot be denoised here."""
-        return
-
-    def digest(self, source: ImageFile) -> str:
-        """Return SHA-256 of a file or folder."""
-        return source.digest()
-
-    def layout(self, source: ImageFile, walk: Walk) -> tuple[int, ...]:
-        """Return the numbers that the places of the journal depend on."""
-        return (walk.plan.rows,)
-
-    def fill(
-        self,
-        target: Path,
-        source: ImageFile,
-        walk: Walk,
-        writer: Writer,
-        journal: Journal,
-        shares: Shares,
-    ) -> None:
-        """Write a folder, except for what the journal says is in it.
-
-        Parameters
-        ----------
-        target
-            The folder, which may be unfinished.
-        source, walk
-            The image, and how it is denoised.
-        writer
-            Writes the bands of an image to a folder.
-        journal
-            Told each part that is finished.
-        shares
-            Told each share of the image that is finished.
-        """
-        for _, start in journal.done:
-            rows = max(0, min(walk.plan.rows, source.height - start))
-            shares.add(rows * source.width * source.samples / source.pixels)
-        bands = _watched(walk.bands(journal.done), source, shares)
-        writer(source, target, journal.recorded(bands))
-
-
-def _watched(bands: Iterator[Band], source: ImageFile, shares: Shares) -> Iterator[Band]:
-    total = sum(part.pixels for part in source.parts)
-    for band in bands:
-        yield band
-        shares.add(band.pixels.size / total)
-
-
 def _key(walk: Walk, source: ImageFile, options: FileOptions) -> str:
     """Return a digest of everything that a result depends on: input, model and options."""
     about = [
@@ -310,13 +187,3 @@ def _key(walk: Walk, source: ImageFile, options: FileOptions) -> str:
         options.runner.layout(source, walk),
     ]
     return hashlib.sha256(json.dumps(about).encode()).hexdigest()
-
-
-def header(source: ImageFile) -> dict[str, Any]:
-    """Return what the header of an image says, as plain data."""
-    return {
-        "format": source.format,
-        "shape": list(source.shape),
-        "axes": source.axes,
-        "dtype": str(source.dtype),
-    }
