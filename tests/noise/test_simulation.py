@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from normeq.errors import InputError, UsageError
-from normeq.noise import KINDS, draw, poisson_gaussian
+from normeq.noise import KINDS, Correlation, coloured, draw, poisson_gaussian
 
 # Fourth standardised moment and mean in units of sigma, which tell the families apart.
 RAYLEIGH_MEAN = math.sqrt(math.pi / (4 - math.pi))
@@ -57,3 +57,24 @@ def test_poisson_gaussian_refuses_what_cannot_be_counts():
         poisson_gaussian([[-1.0]], 1.0, 0.0, rng())
     with pytest.raises(UsageError, match="gain is 0"):
         poisson_gaussian([[1.0]], 0.0, 0.0, rng())
+
+
+@pytest.mark.parametrize("shape", [(256, 256), (2, 255, 127)])
+def test_coloured_noise_has_the_correlation_it_is_given(shape):
+    table = ((1.0, 0.5, 0.1), (0.25, 0.125, 0.025))
+    noise = coloured(rng().standard_normal(shape), Correlation(table))
+    assert noise.var() == pytest.approx(1.0, rel=0.05)
+    for row, entries in enumerate(table):
+        for column, rho in enumerate(entries):
+            shifted = np.roll(noise, (row, column), (-2, -1))
+            assert np.mean(noise * shifted) == pytest.approx(rho, abs=0.03)
+
+
+def test_white_noise_is_not_coloured():
+    white = rng().standard_normal((9, 9))
+    assert np.array_equal(coloured(white, Correlation()), white)
+
+
+def test_a_table_that_no_noise_has_still_gives_unit_variance():
+    noise = coloured(rng().standard_normal((256, 256)), Correlation(((1.0, 0.9), (0.9, 0.9))))
+    assert noise.var() == pytest.approx(1.0, rel=0.05)

@@ -9,7 +9,7 @@ from normeq.noise.estimation import (
 )
 from normeq.noise.model import NoiseModel
 from normeq.noise.mosaic import is_bayer_mosaic, is_bayer_mosaic_of
-from normeq.noise.simulation import KINDS, draw, poisson_gaussian
+from normeq.noise.simulation import KINDS, coloured, draw, poisson_gaussian
 from normeq.noise.stabilisation import (
     GeneralizedAnscombe,
     Scaling,
@@ -25,6 +25,7 @@ __all__ = [
     "Scaling",
     "Stabilisation",
     "autocorrelation_of_kernel",
+    "coloured",
     "correlation_length",
     "draw",
     "estimate_noise",

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import fft
 
 from normeq.errors import InputError, UsageError
+from normeq.noise.correlation import Correlation
 
 _Draw = Callable[[np.random.Generator, tuple[int, ...]], NDArray[Any]]
 
@@ -105,3 +108,42 @@ def poisson_gaussian(
         )
     counts = rng.poisson(expected / gain)
     return gain * counts + sigma * rng.standard_normal(expected.shape)
+
+
+def coloured(white: ArrayLike, correlation: Correlation) -> NDArray[np.float64]:
+    """Filter white noise of unit variance so that it has a correlation, and unit variance still.
+
+    The planes are taken as periodic. White noise comes back as it is.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from normeq.noise import Correlation, coloured
+    >>> white = np.random.default_rng(0).standard_normal((256, 256))
+    >>> noise = coloured(white, Correlation(((1.0, 0.5), (0.0, 0.0))))
+    >>> print(f"{noise.std():.1f} {np.mean(noise[:, 1:] * noise[:, :-1]):.1f}")
+    1.0 0.5
+
+    Parameters
+    ----------
+    white
+        Shape ``(..., height, width)``.
+    correlation
+        Of the result. Where its table is that of no noise, as an estimated one may be, the
+        negative part of its spectrum counts as zero.
+    """
+    values = np.asarray(white, dtype=np.float64)
+    if correlation.is_white:
+        return values
+    height, width = values.shape[-2:]
+    rho = np.zeros((height, width))
+    for row, entries in enumerate(correlation.autocorrelation[: height // 2 + 1]):
+        for column, entry in enumerate(entries[: width // 2 + 1]):
+            for down, across in itertools.product({row, -row}, {column, -column}):
+                rho[down, across] = entry
+    spectrum = np.maximum(fft.rfft2(rho).real, 0.0)
+    both_sides = np.full(spectrum.shape[-1], 2.0)
+    both_sides[[0, -1] if width % 2 == 0 else [0]] = 1.0
+    gain = np.sqrt(spectrum / ((spectrum * both_sides).sum() / (height * width)))
+    filtered: NDArray[np.float64] = fft.irfft2(fft.rfft2(values) * gain, s=(height, width))
+    return filtered
