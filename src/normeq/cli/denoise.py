@@ -107,8 +107,6 @@ def denoise(
         )
     from normeq.denoising import files
     from normeq.denoising.file_options import FileOptions
-    from normeq.denoising.local_runner import Runner
-    from normeq.denoising.paths import expand, output_paths
     from normeq.denoising.preparation import Choice
     from normeq.denoising.progress import progress_bar
     from normeq.denoising.stated_noise import noise_options
@@ -116,6 +114,7 @@ def denoise(
     from normeq.images import MAX_PIXELS
 
     choice = Choice(model, device, compile_, value_range)
+    walk = WalkOptions(nan.value, None, tile, value_range, None if bayer is None else bayer.value)
     stating = noise_options(
         sigma,
         noise.value,
@@ -126,47 +125,59 @@ def denoise(
         offset=offset,
     )
     level = logging.ERROR if quiet else logging.DEBUG if verbose else logging.WARNING
-    with stating as stated, shown_messages(level), ExitStack() as streams:
+    lines = None if quiet or as_json else sys.stderr if piped else sys.stdout
+    with ExitStack() as stack:
+        stated = stack.enter_context(stating)
+        stack.enter_context(shown_messages(level))
         choice.check(stated)
-        runner = Runner()
-        if cluster is not None and not dry_run:
-            runner = streams.enter_context(_on_cluster(cluster, quiet))
+        paths, targets = stack.enter_context(_places(inputs, output))
         how = FileOptions(
             stated,
             axes,
             "overwrite" if overwrite else "skip" if skip_existing else "refuse",
             MAX_PIXELS if max_pixels is None else max_pixels,
-            WalkOptions(nan.value, None, tile, value_range, None if bayer is None else bayer.value),
+            walk,
             hdu,
             record,
             dry_run,
-            runner,
+            stack.enter_context(_runner(None if dry_run else cluster, quiet)),
         )
+        bar = stack.enter_context(progress_bar(len(paths), hidden=quiet or None))
+        running = files.outcomes(paths, targets, choice, how, bar.update)
+        if preview:
+            running = (_with_preview(outcome, axes) for outcome in running)
         if piped:
-            source, target = streams.enter_context(standard_streams())
-            paths, targets = [source], [target]
-        else:
-            paths = expand(inputs)
-            targets = output_paths(paths, output)
-        lines = None if quiet or as_json else sys.stderr if piped else sys.stdout
-        with progress_bar(len(paths), hidden=quiet or None) as bar:
-            running = files.outcomes(paths, targets, choice, how, bar.update)
-            if preview:
-                running = (_with_preview(outcome, axes) for outcome in running)
-            if piped:
-                running = map(named_as_streams, running)
-            outcomes = list(_reported(paths, running, bar, lines))
+            running = map(named_as_streams, running)
+        outcomes = list(_reported(paths, running, bar, lines))
     if as_json:
         typer.echo(json.dumps(summary(model, outcomes), indent=2))
     raise typer.Exit(any(outcome.status == "failed" for outcome in outcomes))
 
 
 @contextmanager
-def _on_cluster(where: str, quiet: bool) -> Iterator[Runner]:
-    """Give what denoises on a cluster, and say where it can be watched."""
+def _places(inputs: list[str], output: Path | None) -> Iterator[tuple[list[Path], list[Path]]]:
+    """Give the images, and where each result goes."""
+    from normeq.denoising.paths import expand, output_paths
+
+    if "-" in inputs:
+        with standard_streams() as (source, target):
+            yield [source], [target]
+        return
+    paths = expand(inputs)
+    yield paths, output_paths(paths, output)
+
+
+@contextmanager
+def _runner(cluster: str | None, quiet: bool) -> Iterator[Runner]:
+    """Give what denoises: this process, or a cluster, and then say where it can be watched."""
+    if cluster is None:
+        from normeq.denoising.local_runner import Runner
+
+        yield Runner()
+        return
     from normeq.cluster.connection import connected
 
-    with connected(where) as client:
+    with connected(cluster) as client:
         from normeq.cluster.runner import ClusterRunner
 
         if not quiet:
