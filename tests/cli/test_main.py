@@ -38,3 +38,10 @@ def test_the_shell_completes_commands() -> None:
     asked = {"_NORMEQ_COMPLETE": "complete_zsh", "_TYPER_COMPLETE_ARGS": "normeq den"}
     result = CliRunner().invoke(app, [], prog_name="normeq", env=asked)
     assert '"denoise"' in result.stdout
+
+
+def test_help_shows_types_of_values_but_not_of_flags() -> None:
+    assert "<bool>" not in CliRunner().invoke(app, ["--help"]).stdout
+    denoise = CliRunner().invoke(app, ["denoise", "--help"]).stdout
+    assert "<bool>" not in denoise
+    assert "<int>" in denoise

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from normeq import __version__
 from normeq._support.allocator import keep_freed
@@ -32,8 +32,24 @@ from normeq.cli.train import train
 from normeq.errors import NormeqError
 
 
+def _plain_flags(params: list[Any]) -> list[Any]:
+    """Let the help show no type beside flags, which take no value."""
+    for param in params:
+        if getattr(param, "is_flag", False):
+            param.metavar = ""
+    return params
+
+
+class _Command(TyperCommand):
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _plain_flags(super().get_params(ctx))
+
+
 class _SentenceGroup(TyperGroup):
     """A command group that turns our exceptions into sentences instead of tracebacks."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _plain_flags(super().get_params(ctx))
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -50,6 +66,7 @@ app = typer.Typer(
     cls=_SentenceGroup,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",  # which joins the lines of a paragraph
     help="Denoise images in their own units, and build, check and train equivariant networks.",
 )
 
@@ -93,7 +110,7 @@ for _command in (
     reproduce,
     train,
 ):
-    app.command()(_command)
+    app.command(cls=_Command)(_command)
 
 
 def main() -> None:
