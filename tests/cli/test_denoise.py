@@ -45,6 +45,16 @@ def test_a_file_becomes_the_same_file_with_other_pixels(
         assert np.abs(after.asarray().astype(int) - expected).max() <= 1
 
 
+def test_an_ensemble_is_asked_for_by_its_size(tmp_path: Path, call: Call, weights: Path) -> None:
+    image = sample((24, 20), "float32")
+    images.write(tmp_path / "in.tif", image)
+    assert call(tmp_path / "in.tif", "--ensemble", "8").exit_code == 0
+    after = images.read(tmp_path / "in.denoised.tif")
+    expected = normeq.denoise(image, model=str(weights), ensemble=8)
+    np.testing.assert_allclose(after, expected, rtol=1e-4)
+    assert call(tmp_path / "in.tif", "--ensemble", "3").exit_code == 2
+
+
 def test_many_files_one_of_them_bad(tmp_path: Path, call: Call) -> None:
     for name in ("a.png", "b.png"):
         images.write(tmp_path / name, sample((16, 16), "uint8"))

@@ -39,6 +39,7 @@ def denoise(
     read_noise: options.ReadNoise = None,
     offset: options.Offset = None,
     model: options.Model = "default",
+    ensemble: options.Ensemble = options.Symmetries.ONE,
     axes: options.Axes = None,
     hdu: Annotated[
         str | None, typer.Option(help="FITS units to denoise, such as SCI or 1,4; default: all.")
@@ -113,7 +114,7 @@ def denoise(
     from normeq.denoising.walk_options import WalkOptions
     from normeq.images import MAX_PIXELS
 
-    choice = Choice(model, device, compile_, value_range)
+    choice = Choice(model, device, compile_, value_range, ensemble.size)
     walk = WalkOptions(nan.value, None, tile, value_range, None if bayer is None else bayer.value)
     stating = noise_options(
         sigma,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -27,6 +27,20 @@ class BayerPattern(StrEnum):
     NONE = "none"
 
 
+class Symmetries(StrEnum):
+    """How many symmetries of the square a result is the mean over."""
+
+    ONE = "1"
+    TWO = "2"
+    EIGHT = "8"
+
+    @property
+    def size(self) -> Literal[1, 2, 8]:
+        """The number."""
+        sizes: dict[str, Literal[1, 2, 8]] = {"1": 1, "2": 2, "8": 8}
+        return sizes[self.value]
+
+
 class Nan(StrEnum):
     """What to do with pixels that are NaN or infinite."""
 
@@ -39,6 +53,13 @@ Model = Annotated[
     typer.Option(
         help="A name that 'normeq models' lists, a weights file, or module:factory, which runs "
         "code from the working directory."
+    ),
+]
+Ensemble = Annotated[
+    Symmetries,
+    typer.Option(
+        help="Mean over the image's mirror images and turns: 8 takes eight times as long, for a "
+        "little less error."
     ),
 ]
 Axes = Annotated[

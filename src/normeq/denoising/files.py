@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from normeq.denoising.ensemble import EnsembleSize
 from normeq.denoising.file_options import Existing, FileOptions
 from normeq.denoising.noise_options import NoiseName, NoiseOptions, Sigma
 from normeq.denoising.one_file import denoise_file
@@ -35,6 +36,7 @@ def denoise_files(
     strength: float = 1.0,
     each_plane: bool = False,
     model: str | Callable[..., Any] = "default",
+    ensemble: EnsembleSize = 1,
     axes: str | None = None,
     part: str | None = None,
     record: bool = False,
@@ -60,7 +62,9 @@ def denoise_files(
         Images, folders of images, or patterns.
     output
         A file for one image, or a folder; ``NAME.denoised.EXT`` beside each image if None.
-    sigma, noise, strength, each_plane, model, axes, bayer, tile, device, compile, nan, value_range
+    sigma, noise, strength, each_plane, model, ensemble, axes, bayer
+        See `normeq.denoise`.
+    tile, device, compile, nan, value_range
         See `normeq.denoise`.
     part
         Which images of a file that holds several, such as ``"SCI"`` or ``"1,4"`` of a FITS file.
@@ -85,7 +89,7 @@ def denoise_files(
     given = [inputs] if isinstance(inputs, str | os.PathLike) else inputs
     paths = expand([os.fspath(path) for path in given])
     targets = output_paths(paths, None if output is None else Path(output))
-    choice = Choice(model, device, compile, value_range)
+    choice = Choice(model, device, compile, value_range, ensemble)
     walk = WalkOptions(nan, None, tile, value_range, bayer, cancel)
     assumed = NoiseOptions(sigma, noise, strength, each_plane)
     options = FileOptions(assumed, axes, existing, max_pixels, walk, part, record)

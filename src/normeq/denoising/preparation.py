@@ -8,6 +8,7 @@ from typing import Any
 
 from normeq.denoising.assumed_noise import AssumedNoise, assume_noise, check_noise
 from normeq.denoising.denoiser import Denoiser
+from normeq.denoising.ensemble import EnsembleDenoiser, EnsembleSize
 from normeq.denoising.names import denoiser_for
 from normeq.denoising.noise_options import NoiseOptions
 from normeq.images.source import ImageSource
@@ -27,12 +28,15 @@ class Choice:
         A name, a network or a function.
     device, compile, value_range
         See `normeq.denoising.names.denoiser_for`.
+    ensemble
+        How many symmetries of the square the result is the mean over: 1, 2 or 8.
     """
 
     model: str | Callable[..., Any] = "default"
     device: str = "auto"
     compile: bool = False
     value_range: tuple[float, float] | None = None
+    ensemble: EnsembleSize = 1
     _made: dict[str | Callable[..., Any], Denoiser] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -41,7 +45,7 @@ class Choice:
         """Return the denoiser that would be used at first sight; refuse what it cannot be told."""
         denoiser = self._denoiser(self._first(noise))
         check_noise(denoiser, noise)
-        return denoiser
+        return self._ensemble(denoiser)
 
     def prepare(self, source: ImageSource, noise: NoiseOptions) -> tuple[Denoiser, AssumedNoise]:
         """Return the denoiser for an image, and what is assumed of the image's noise."""
@@ -50,7 +54,10 @@ class Choice:
         if self._is_default and denoiser.name == _ANY and assumed.is_white:
             told = any(plane.level is not None for plane in assumed.planes.values())
             denoiser = self._denoiser(_WHITE_TOLD if told else _WHITE)
-        return denoiser, assumed
+        return self._ensemble(denoiser), assumed
+
+    def _ensemble(self, denoiser: Denoiser) -> Denoiser:
+        return denoiser if self.ensemble == 1 else EnsembleDenoiser(denoiser, self.ensemble)
 
     @property
     def _is_default(self) -> bool:
