@@ -49,15 +49,6 @@ def test_every_shipped_recipe_is_valid_and_describes_itself(name):
         assert new_network(recipe.network).variant == recipe.network.variant
 
 
-def test_twins_differ_in_their_variant_alone():
-    twins = [load_recipe(name) for name in shipped_recipes() if name.startswith("twin-")]
-    assert len({twin.network.variant for twin in twins}) == len(twins) == 5
-    common = [
-        twin.model_dump(exclude={"description": True, "network": {"variant"}}) for twin in twins
-    ]
-    assert all(one == common[0] for one in common)
-
-
 def test_the_default_network_takes_all_maps_within_its_budget():
     stages = [load_recipe(name).network for name in ("default-white", "default")]
     assert stages[0].size == stages[1].size
