@@ -1,6 +1,6 @@
 """Equivariance measured, for any callable: worst errors, and the verdict on a model."""
 
-from normeq.equivariance.measured import (
+from normeq.equivariance.worst_errors import (
     GAINS,
     OFFSETS,
     PROPERTIES,

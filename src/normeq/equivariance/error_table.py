@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from normeq._support.photograph import sample_photograph
-from normeq.equivariance.measured import (
+from normeq.equivariance.worst_errors import (
     PROPERTIES,
     TOLERANCES,
     Measurement,

@@ -1,4 +1,4 @@
-"""Measured equivariance of any function on arrays or tensors."""
+"""How far any function of arrays or tensors is from equivariant, at worst."""
 
 from __future__ import annotations
 
