@@ -12,7 +12,8 @@ import numpy as np
 import tifffile
 
 from normeq.images.source import Band, Pixels
-from normeq.images.tiff.reader import CMYK, COLORMAP, LOSSLESS, PALETTE, RGB, TiffSource
+from normeq.images.tiff.pixel_meaning import CMYK, COLORMAP, LOSSLESS, PALETTE, RGB
+from normeq.images.tiff.reader import TiffSource
 
 # A copy keeps lossless compressions; every other becomes ADOBE_DEFLATE, known as zlib.
 _UNCOMPRESSED, _ZLIB = 1, 8

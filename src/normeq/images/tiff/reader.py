@@ -16,13 +16,10 @@ from normeq.images.axes import same_axes
 from normeq.images.source import Band, Calibration, ImageFile, Pixels, checked_dtype
 from normeq.images.tiff.directories import check_directories
 from normeq.images.tiff.ome_xml import check_places
+from normeq.images.tiff.pixel_meaning import is_intensity, nodata
 
 log = logging.getLogger(__name__)
 
-_WHITE_IS_ZERO, _BLACK_IS_ZERO, RGB, PALETTE, CMYK, _YCBCR, _LINEAR_RAW = 0, 1, 2, 3, 5, 6, 34892
-COLORMAP, _NODATA = 320, 42113
-# Compressions that give back the very pixels; the others turn YCbCr into RGB.
-LOSSLESS = {1, 5, 8, 32773, 32946, 34925, 50000}
 # Names of the images that a scanner of slides stores beside the slide.
 _SMALL_IMAGES = {"thumbnail", "label", "macro", "overview"}
 # So many files of an image in many are held open.
@@ -74,7 +71,7 @@ class TiffSource(ImageFile):
             dtype,
             axes,
             alpha=opacity,
-            blank=_nodata(self.key, dtype),
+            blank=nodata(self.key, dtype),
         )
         self._check_whole()
 
@@ -108,7 +105,7 @@ class TiffSource(ImageFile):
     def _check_meaning(self, path: Path) -> None:
         """Refuse pixels that are not intensities, and later files of an image in several."""
         key = self.key
-        if not _is_intensity(key):
+        if not is_intensity(key):
             name = getattr(key.photometric, "name", key.photometric)
             raise InputError(
                 f"{path}: stores its pixels as {name}, not as gray, RGB or CMYK; convert it first."
@@ -268,34 +265,6 @@ class TiffSource(ImageFile):
         from normeq.images.tiff.writer import write_copy
 
         write_copy(self, target, bands)
-
-
-def _is_intensity(key: Any) -> bool:
-    """Whether a mean of two pixels of a page is a pixel between them."""
-    if key.photometric == PALETTE:
-        colours = np.asarray(key.tags[COLORMAP].value).reshape(3, -1).astype(np.int64)
-        steps = np.diff(colours)
-        return colours.shape[1] in (2**8, 2**16) and bool(
-            ((steps >= 0).all(1) | (steps <= 0).all(1)).all()
-        )
-    if key.photometric == _YCBCR:
-        return key.compression not in LOSSLESS
-    return key.photometric in (_WHITE_IS_ZERO, _BLACK_IS_ZERO, RGB, CMYK, _LINEAR_RAW)
-
-
-def _nodata(key: Any, dtype: np.dtype[Any]) -> float | None:
-    """Return the value that GDAL's tag marks as missing, if pixels can have it."""
-    tag = key.tags.get(_NODATA)
-    try:
-        value = math.nan if tag is None else float(str(tag.value).strip(" \0"))
-    except ValueError:
-        return None
-    if dtype.kind == "f":
-        with np.errstate(over="ignore"):
-            value = float(dtype.type(value))  # as a pixel holds it
-        return value if math.isfinite(value) else None
-    limits = np.iinfo(dtype)
-    return int(value) if value.is_integer() and limits.min <= value <= limits.max else None
 
 
 def create(path: Path, image: Pixels) -> None:

@@ -9,7 +9,8 @@ from xml.parsers import expat
 import tifffile
 
 from normeq.images.tiff.ome_xml import noted, relocated
-from normeq.images.tiff.reader import COLORMAP, TiffSource
+from normeq.images.tiff.pixel_meaning import COLORMAP
+from normeq.images.tiff.reader import TiffSource
 
 # How tifffile found the axes: from these, a copy of the tags tells them again.
 PORTABLE_KINDS = {"ome", "imagej", "shaped", "uniform", "generic"}
