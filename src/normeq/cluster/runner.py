@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import uuid
 from collections.abc import Callable, Container, Iterator, Sequence
@@ -30,8 +29,6 @@ from normeq.images.provenance import digest
 from normeq.images.source import ImageFile
 from normeq.images.zarr_pyramid import blocks_of, downsample
 from normeq.images.zarr_store import ZarrSource
-
-log = logging.getLogger(__name__)
 
 # Blocks of a pyramid that one task averages have about this many pixels together.
 _AVERAGED_PIXELS = 2**22
@@ -98,12 +95,7 @@ class ClusterRunner(Runner):
         source.begin(target)
         journal.start()
         if walk.denoiser.halo is None:
-            log.warning(
-                "%s sees whole planes: a task takes at least %d x %d pixels.",
-                walk.denoiser.name,
-                source.height,
-                source.width,
-            )
+            walk.log_whole_planes()
         layout = _layout(source, walk)
         levels = [
             _Averaging(level, fine.absolute(), coarse.absolute())

@@ -34,6 +34,15 @@ class Walk(ImageJob):
             for start, left in wanted.items():
                 yield from some.denoised(left, start, min(start + step, height))
 
+    def log_whole_planes(self) -> None:
+        """Say that the denoiser has to see whole planes, which bounds memory from below."""
+        log.warning(
+            "%s sees whole planes: a task takes at least %d x %d pixels",
+            self.denoiser.name,
+            self.source.height,
+            self.source.width,
+        )
+
     def log_clipped(self, what: object) -> None:
         """Say how many pixels were cut off at the limits of the dtype."""
         if self.clipped:

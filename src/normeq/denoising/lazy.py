@@ -96,12 +96,7 @@ def _denoised(
     if job.denoiser.halo is None:
         whole |= {rows: -1, columns: -1}
         if len(image.chunks[rows]) * len(image.chunks[columns]) > 1:
-            log.warning(
-                "%s sees whole planes: chunks are put together to %d x %d pixels.",
-                job.denoiser.name,
-                header.height,
-                header.width,
-            )
+            walk.log_whole_planes()
     return denoised_blocks(image.rechunk(whole), job)
 
 
