@@ -5,7 +5,8 @@ import copy
 import numpy as np
 import pytest
 import torch
-from helpers.classic_networks import CASES, Case, Of, affine
+from helpers import classic_networks, weighting_networks  # noqa: F401 - they fill CASES
+from helpers.network_cases import CASES, Case, Of, affine
 from helpers.soundness import assert_sound
 from hypothesis import given, settings
 from hypothesis import strategies as st

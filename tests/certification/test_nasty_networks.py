@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from helpers.classic_networks import Of
+from helpers.network_cases import Of
 from torch import nn
 
 import normeq

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from helpers.classic_networks import Of
+from helpers.network_cases import Of
 from helpers.soundness import assert_sound, measure
 from torch import Tensor, nn
 from torch.nn import functional

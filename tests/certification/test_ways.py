@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from helpers.classic_networks import Of, affine
+from helpers.network_cases import Of, affine
 from torch import nn
 from torch.nn import functional as F
 

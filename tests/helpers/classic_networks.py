@@ -1,57 +1,13 @@
-"""Small networks written the way people write them, each with what must be found out about it."""
+"""Small networks written the way people write them, for `network_cases.CASES`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
 import torch
-from torch import Tensor, nn
+from helpers.network_cases import Of, affine, case, plain
+from torch import nn
 from torch.nn import functional as F
 
-from normeq.nn import AffineConv2d, SortPool, constrain
-
-
-@dataclass(frozen=True)
-class Case:
-    """A network, the verdicts on scale and shift, and culprits as (path, operation, property)."""
-
-    build: Callable[[], nn.Module]
-    scale: str
-    shift: str
-    culprits: frozenset[tuple[str, str, str]] = frozenset()
-
-
-CASES: dict[str, Case] = {}
-
-
-def case(scale: str, shift: str, *culprits: tuple[str, str, str]):
-    def register(build):
-        CASES[build.__name__] = Case(build, scale, shift, frozenset(culprits))
-        return build
-
-    return register
-
-
-class Of(nn.Module):
-    """A network from a function of the image and named layers."""
-
-    def __init__(self, function: Callable[..., Tensor], **layers: nn.Module) -> None:
-        super().__init__()
-        self.function = function
-        for name, layer in layers.items():
-            setattr(self, name, layer)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.function(self, x)
-
-
-def affine(inputs: int, outputs: int, size: int = 3) -> AffineConv2d:
-    return AffineConv2d(inputs, outputs, size, padding=size // 2)
-
-
-def plain(inputs: int, outputs: int, size: int = 3, **options) -> nn.Conv2d:
-    return nn.Conv2d(inputs, outputs, size, padding=size // 2, **{"bias": False} | options)
+from normeq.nn import SortPool, constrain
 
 
 @case("proven", "proven")
@@ -123,20 +79,6 @@ def batch_norm_in_training():
 @case("broken", "broken", ("norm", "instance_norm", "scale"))
 def instance_norm():
     return Of(lambda net, x: net.norm(x), norm=nn.InstanceNorm2d(1))
-
-
-@case("broken", "proven", ("", "sigmoid", "scale"))
-def sigmoid_gate_on_differences():
-    def forward(net, x):
-        gate = torch.sigmoid(net.squeeze(net.differences(x).mean((2, 3), keepdim=True)))
-        return x + net.last(net.differences(x) * gate)
-
-    return Of(
-        forward,
-        differences=constrain(plain(1, 4, padding_mode="reflect"), 0.0),
-        squeeze=plain(4, 4, 1),
-        last=plain(4, 1, 1),
-    )
 
 
 @case("proven", "broken", ("pool", "avg_pool2d", "shift"))
@@ -244,62 +186,6 @@ def overlapping_transposed_convolution():
     return Of(lambda net, x: net.up(x), up=up)
 
 
-@case("proven", "proven")
-def attention_by_ratios():
-    def forward(net, x):
-        tokens = F.pixel_unshuffle(x, 2).flatten(2).transpose(1, 2)
-        centered = tokens - tokens.mean((1, 2), keepdim=True)
-        size = centered.square().mean((1, 2), keepdim=True).sqrt()
-        ratios = centered / torch.where(size == 0, torch.inf, size)
-        weights = (net.query(ratios) @ net.key(ratios).mT).softmax(-1)
-        mixed = (weights @ tokens).transpose(1, 2).unflatten(2, (x.shape[2] // 2, -1))
-        return F.pixel_shuffle(mixed, 2)
-
-    return Of(forward, query=nn.Linear(4, 3), key=nn.Linear(4, 3))
-
-
-@case("proven", "proven")
-def weighted_sum_of_neighbours():
-    def forward(net, x):
-        padded = F.pad(x, (1, 1, 1, 1), mode="reflect")
-        patches = F.unfold(padded, 3)
-        distances = (patches - x.flatten(2)).square()
-        scale = distances.mean((1, 2), keepdim=True)
-        weights = torch.softmax(-distances / torch.where(scale == 0, torch.inf, scale), 1)
-        return (weights * patches).sum(1).view_as(x)
-
-    return Of(forward)
-
-
-@case("broken", "broken", ("mix", "softmax", "scale"))
-def multihead_attention():
-    def forward(net, x):
-        tokens = F.pixel_unshuffle(x, 4).flatten(2).transpose(1, 2)
-        mixed = net.mix(tokens, tokens, tokens)[0]
-        return F.pixel_shuffle(mixed.transpose(1, 2).unflatten(2, (x.shape[2] // 4, -1)), 4)
-
-    return Of(forward, mix=nn.MultiheadAttention(16, 2, batch_first=True))
-
-
-@case("broken", "broken", ("", "scaled_dot_product_attention", "scale"))
-def fused_attention():
-    def forward(net, x):
-        tokens = F.pixel_unshuffle(x, 4).flatten(2).transpose(1, 2)
-        mixed = F.scaled_dot_product_attention(tokens, tokens, tokens)
-        return F.pixel_shuffle(mixed.transpose(1, 2).unflatten(2, (x.shape[2] // 4, -1)), 4)
-
-    return Of(forward)
-
-
-@case("broken", "proven", ("", "clamp_min", "scale"))
-def unit_vectors_with_an_epsilon():
-    def forward(net, x):
-        y = net.differences(x)
-        return x + F.normalize(y, dim=1).sum(1, keepdim=True) * y.std()
-
-    return Of(forward, differences=constrain(plain(1, 4, padding_mode="reflect"), 0.0))
-
-
 @case("broken", "broken", ("", "clamp", "scale"), ("", "clamp", "shift"))
 def clipping():
     return Of(lambda net, x: x.clamp(0, 1))
@@ -353,95 +239,3 @@ def floored_division():
 @case("broken", "broken", ("", "mul", "shift"))
 def number_taken_out_of_the_image():
     return Of(lambda net, x: x * x.mean().item())
-
-
-@case("proven", "proven")
-def weights_that_are_moved_still_add_up():
-    def forward(net, x):
-        weights = torch.softmax((x > x.mean()).to(x.dtype), 3)
-        both = torch.cat((weights * x, weights.roll(1, 2) * x), 1)
-        return both.sum(3)[..., None] + x - x
-
-    return Of(forward)
-
-
-@case("proven", "broken", ("", "mul", "shift"))
-def weighted_features_summed_in_parts():
-    def forward(net, x):
-        weights = torch.softmax((x > x.mean()).to(x.dtype), 3)
-        first, second = (weights * x).chunk(2, 3)
-        return first.sum(3) + 2 * second.sum(3)
-
-    return Of(forward)
-
-
-@case("broken", "proven", ("", "add", "scale"))
-def unsupported_operation_on_invariants():
-    def forward(net, x):
-        above = (x > x.mean()).to(x.dtype)
-        return x + torch.special.i0e(above).mean()
-
-    return Of(forward)
-
-
-@case("unknown", "unknown")
-def dynamic_slope():
-    return Of(lambda net, x: torch.prelu(x, x.mean().reshape(1)))
-
-
-def _weights(x):
-    """Positive numbers that neither gain nor offset changes, one for each pixel and neighbour."""
-    patches = nn.functional.unfold(nn.functional.pad(x, (1, 1, 1, 1), mode="reflect"), 3)
-    differences = patches - x.flatten(2)
-    return patches, torch.exp(-differences.square() / differences.square().mean())
-
-
-@case("proven", "proven")
-def bilateral_filter():
-    def forward(net, x):
-        patches, weights = _weights(x)
-        return ((weights * patches).sum(1) / weights.sum(1)).reshape(x.shape)
-
-    return Of(forward)
-
-
-@case("proven", "proven")
-def weights_normalised_before_a_product():
-    def forward(net, x):
-        _, weights = _weights(x)
-        square = weights.mT @ weights
-        return ((square / square.sum(-1, keepdim=True)) @ x.flatten(2).mT).mT.reshape(x.shape)
-
-    return Of(forward)
-
-
-@case("proven", "proven")
-def gated_mixture():
-    def forward(net, x):
-        gate = torch.sigmoid((x - x.mean()) / x.std())
-        return gate * x + (1 - gate) * x.roll(1, 3)
-
-    return Of(forward)
-
-
-@case("proven", "broken", ("", "mul", "shift"))
-def gates_that_do_not_add_up():
-    def forward(net, x):
-        gate = torch.sigmoid((x - x.mean()) / x.std())
-        return gate * x + gate * x.roll(1, 3)
-
-    return Of(forward)
-
-
-@case("proven", "proven")
-def scaled_and_scaled_back():
-    return Of(lambda net, x: (x / x.std() + x.roll(1, 2) / x.std()) / 2 * x.std())
-
-
-@case("proven", "proven")
-def scale_invariant_weights_of_any_degree():
-    def forward(net, x):
-        weights = (x - x.mean()).abs()  # they scale with the image, which cancels
-        return x - x.mean() + (weights * x).sum() / weights.sum()
-
-    return Of(forward)
