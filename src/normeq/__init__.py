@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from normeq.equivariance import assert_equivariant, equivariance_error
     from normeq.errors import NormeqError
     from normeq.explanation import explain
+    from normeq.exporting import export
     from normeq.models import create, load, save
     from normeq.nn import fold, normalized
     from normeq.noise import estimate_sigma
@@ -38,6 +39,7 @@ _HOME = {
     "equivariance_error": "normeq.equivariance",
     "estimate_sigma": "normeq.noise",
     "explain": "normeq.explanation",
+    "export": "normeq.exporting",
     "fold": "normeq.nn",
     "keep_freed": "normeq._support.allocator",
     "load": "normeq.models",
@@ -59,6 +61,7 @@ __all__ = [
     "equivariance_error",
     "estimate_sigma",
     "explain",
+    "export",
     "fold",
     "images",
     "keep_freed",

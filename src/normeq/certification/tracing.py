@@ -40,7 +40,7 @@ _WRITTEN_OUT = {
 }  # fmt: skip
 
 #: torch.export patches modules while it traces: one network at a time.
-_LOCK = threading.RLock()
+TRACER_LOCK = threading.RLock()
 
 
 class Untraceable(Exception):
@@ -59,7 +59,7 @@ def trace(module: nn.Module, args: Sequence[Any]) -> torch.export.ExportedProgra
     """
     _name_graph_modules(module)
     try:
-        with _LOCK, warnings.catch_warnings(), _quiet(), torch.no_grad():
+        with TRACER_LOCK, warnings.catch_warnings(), quiet_tracer(), torch.no_grad():
             warnings.simplefilter("ignore")
             with _numbers_stay_tensors(module):
                 program: torch.export.ExportedProgram = torch.export.export(
@@ -102,10 +102,10 @@ def _refuse_free_shapes(program: torch.export.ExportedProgram) -> None:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet_tracer() -> Iterator[None]:
     """Keep the tracer from logging what is reported as an answer."""
     logger = logging.getLogger("torch")
-    before = logger.disabled, logger.level
+    before = logger.disabled, logger.level, logger.handlers, logger.propagate
     children = [
         child
         for name, child in logging.root.manager.loggerDict.items()
@@ -113,10 +113,12 @@ def _quiet() -> Iterator[None]:
     ]
     for one in (logger, *children):
         one.disabled = True
+    # Those that are made meanwhile hand their messages up.
+    logger.handlers, logger.propagate = [logging.NullHandler()], False
     try:
         yield
     finally:
-        logger.disabled, logger.level = before
+        logger.disabled, logger.level, logger.handlers, logger.propagate = before
         for child in children:
             child.disabled = False
 

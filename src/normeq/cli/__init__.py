@@ -23,6 +23,7 @@ from normeq.cli.demo import demo
 from normeq.cli.denoise import denoise
 from normeq.cli.evaluate import evaluate
 from normeq.cli.explain import explain
+from normeq.cli.export import export
 from normeq.cli.import_weights import import_weights
 from normeq.cli.info import info
 from normeq.cli.models import models
@@ -103,6 +104,7 @@ for _command in (
     denoise,
     evaluate,
     explain,
+    export,
     import_weights,
     info,
     models,

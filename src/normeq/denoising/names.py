@@ -15,6 +15,8 @@ from normeq._support.near_misses import suggestion
 from normeq.classical import METHODS
 from normeq.denoising.denoiser import Denoiser, FunctionDenoiser
 from normeq.denoising.network_denoiser import NetworkDenoiser
+from normeq.denoising.onnx_denoiser import OnnxDenoiser
+from normeq.denoising.onnx_network import OnnxNetwork
 from normeq.errors import UsageError, reason
 from normeq.models import load, shipped
 
@@ -26,8 +28,8 @@ def resolve(name: str) -> Callable[..., Any]:
     ----------
     name
         The name of shipped weights or of a classical method (`normeq.classical.METHODS`), in any
-        case, the path of a weights file, or ``package.module:factory``, a function of no arguments
-        that returns a network or any callable.
+        case, the path of a weights file or of an ONNX file, or ``package.module:factory``, a
+        function of no arguments that returns a network or any callable.
 
     Examples
     --------
@@ -39,6 +41,8 @@ def resolve(name: str) -> Callable[..., Any]:
     if is_factory(name):
         return _call_factory(name)
     name = canonical(name)
+    if is_onnx(name):
+        return OnnxNetwork(name)
     return METHODS[name] if name in METHODS else load(name)
 
 
@@ -67,6 +71,11 @@ def is_factory(name: str) -> bool:
     """Tell whether a name has the form ``package.module:factory``, which runs code."""
     module, separator, factory = name.partition(":")
     return bool(separator) and module.replace(".", "").isidentifier() and factory.isidentifier()
+
+
+def is_onnx(name: str) -> bool:
+    """Tell whether a name is that of an ONNX file."""
+    return name.lower().endswith(".onnx")
 
 
 def denoiser_for(
@@ -110,8 +119,15 @@ def denoiser_for(
 def _new_denoiser(
     model: str | Callable[..., Any], device: str, compile: bool, prove: bool
 ) -> Denoiser:
-    function = resolve(model) if isinstance(model, str) else model
     name = model if isinstance(model, str) else type(model).__name__
+    if isinstance(model, str) and is_onnx(model):
+        function: Callable[..., Any] = OnnxNetwork(model, device)
+    else:
+        function = resolve(model) if isinstance(model, str) else model
+    if isinstance(function, OnnxNetwork):
+        if compile:
+            raise UsageError(f"{name} is run by onnxruntime: leave compile (--compile) out.")
+        return OnnxDenoiser(function, name)
     if isinstance(function, nn.Module):
         return NetworkDenoiser(function, name, device=device, compile=compile, prove=prove)
     return FunctionDenoiser(function, name)

@@ -16,7 +16,14 @@ from torch import nn
 from normeq import models
 from normeq._support import memory
 from normeq.denoising.denoiser import Denoiser, Floats
-from normeq.denoising.probes import channels_of, declared_law, find_device, proven_law, takes_sigma
+from normeq.denoising.probes import (
+    channels_of,
+    declared_law,
+    find_device,
+    proven_law,
+    takes_sigma,
+    weights_digest,
+)
 from normeq.denoising.tiles import SMALLEST_TILE
 from normeq.errors import UsageError
 from normeq.nn import fold
@@ -97,11 +104,8 @@ class NetworkDenoiser(Denoiser):
 
     @property
     def identity(self) -> str:
-        digest = hashlib.sha256(super().identity.encode())
-        for name, tensor in self._net.state_dict().items():
-            digest.update(name.encode())
-            digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
-        return digest.hexdigest()
+        together = super().identity + weights_digest(self._net)
+        return hashlib.sha256(together.encode()).hexdigest()
 
     def run(
         self,
@@ -130,15 +134,12 @@ class NetworkDenoiser(Denoiser):
         lengths: Floats | None,
     ) -> torch.Tensor:
         """Run with a level for each pixel, and ``σ·(1 + length)`` along rows and columns."""
-        levels = self._tensor(sigma).reshape(len(given), 1, *sigma.shape[2:] or (1, 1))
-        levels = levels.expand(-1, -1, *given.shape[-2:])
+        levels = self._tensor(sigma)
         if not isinstance(self._net, models.DenoisingNetwork):  # a network of the user
-            output: torch.Tensor = self._forward(given, levels)
+            output: torch.Tensor = self._forward(given, maps_of_tiles(given, levels))
             return output
-        maps = levels
-        if self.takes_correlation:
-            spread = 0.0 if lengths is None else self._tensor(lengths)[:, :, None, None]
-            maps = torch.cat((levels, (levels * (1 + spread)).expand(-1, 2, -1, -1)), 1)
+        spread = None if lengths is None else self._tensor(lengths)
+        maps = maps_of_tiles(given, levels, spread, self._net.offsets, self.takes_correlation)
         # The call of a whole image would raise the smallest levels again, tile by tile.
         return self._net.with_maps(given, maps)
 
@@ -163,27 +164,72 @@ class NetworkDenoiser(Denoiser):
         if self._device.type == "cuda":
             free = torch.cuda.mem_get_info(self._device)[0]
         if self._bytes_per_pixel is None:
-            self._bytes_per_pixel = self._measure_bytes_per_pixel()
-        budget = min(_BUDGET, free // 4)
-        return max(SMALLEST_TILE**2, budget // (_ALIVE * self._bytes_per_pixel))
+            side = max(SMALLEST_TILE, 2 * self.stride)
+            shape = (1, self.channels, side, side)
+            example = torch.zeros(shape, dtype=self._dtype, device=self._device)
+            levels = [example.new_ones(1)] if self.takes_sigma == "always" else []
+            self._bytes_per_pixel = measure_bytes_per_pixel(self._net, example, *levels)
+        return pixels_within(free, self._bytes_per_pixel)
 
-    def _measure_bytes_per_pixel(self) -> int:
-        """Return the size of the largest activation on a small image, for each of its pixels."""
-        side = max(SMALLEST_TILE, 2 * self.stride)
-        sizes = [1.0]
 
-        def record(module: nn.Module, inputs: Any, output: Any) -> None:
-            if isinstance(output, torch.Tensor):
-                sizes.append(output.nbytes / side**2)
+def maps_of_tiles(
+    tiles: torch.Tensor,
+    sigma: torch.Tensor,
+    lengths: torch.Tensor | None = None,
+    offsets: int = 1,
+    correlation: bool = False,
+) -> torch.Tensor:
+    """Return maps of ``σ`` and, for a network that takes it, ``σ·(1 + length)`` along each axis.
 
-        hooks = [part.register_forward_hook(record) for part in self._net.modules()]
-        shape = (1, self.channels, side, side)
-        example = torch.zeros(shape, dtype=self._dtype, device=self._device)
-        levels = [example.new_ones(1)] if self.takes_sigma == "always" else []
-        try:
-            with torch.inference_mode():
-                self._net(example, *levels)
-        finally:
-            for hook in hooks:
-                hook.remove()
-        return math.ceil(max(sizes))
+    Parameters
+    ----------
+    tiles
+        Of shape ``(N, C, H, W)``.
+    sigma
+        Levels ``(N,)`` or maps ``(N, 1, H, W)``.
+    lengths
+        Of shape ``(N, 2)``; None: the noise is white.
+    offsets
+        How many maps of sigma the network takes.
+    correlation
+        Whether it takes the others.
+    """
+    level = sigma.reshape(len(tiles), 1, *sigma.shape[2:] or (1, 1))
+    level = level.expand(-1, -1, *tiles.shape[-2:])
+    levels = level.expand(-1, offsets, -1, -1)
+    if not correlation:
+        return levels
+    spread = 0.0 if lengths is None else lengths[:, :, None, None]
+    return torch.cat((levels, (level * (1 + spread)).expand(-1, 2, -1, -1)), 1)
+
+
+def pixels_within(free: int, bytes_per_pixel: int) -> int:
+    """Return how many pixels fit into the memory for one call.
+
+    Parameters
+    ----------
+    free
+        Bytes that nobody uses.
+    bytes_per_pixel
+        See `measure_bytes_per_pixel`.
+    """
+    return max(SMALLEST_TILE**2, min(_BUDGET, free // 4) // (_ALIVE * bytes_per_pixel))
+
+
+def measure_bytes_per_pixel(net: nn.Module, *example: torch.Tensor) -> int:
+    """Return the size of a network's largest activation, for each pixel of an example."""
+    sizes = [1.0]
+    pixels = math.prod(example[0].shape[-2:]) * len(example[0])
+
+    def record(module: nn.Module, inputs: Any, output: Any) -> None:
+        if isinstance(output, torch.Tensor):
+            sizes.append(output.nbytes / pixels)
+
+    hooks = [part.register_forward_hook(record) for part in net.modules()]
+    try:
+        with torch.inference_mode():
+            net(*example)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return math.ceil(max(sizes))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import inspect
 from collections.abc import Callable
 from typing import Any, Literal
@@ -82,6 +83,15 @@ def proven_law(net: nn.Module) -> Law:
     if certificate.norm is Status.PROVEN:
         return "norm"
     return "scale" if certificate.scale is Status.PROVEN else "none"
+
+
+def weights_digest(net: nn.Module) -> str:
+    """Return the SHA-256 of a network's tensors and their names."""
+    digest = hashlib.sha256()
+    for name, tensor in net.state_dict().items():
+        digest.update(name.encode())
+        digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()
 
 
 def find_device(name: str) -> torch.device:

@@ -44,7 +44,8 @@ def check(
     Parameters
     ----------
     model
-        A network on ``(N, C, H, W)``, or a function of 2-D arrays.
+        A network on ``(N, C, H, W)``, or a function of 2-D arrays. It is run in double and in
+        single precision, or in its ``precisions`` if it has some of its own.
     size
         Height and width of the images.
     sigma
@@ -59,7 +60,7 @@ def check(
     """
     return [
         CheckRow(name, dtype, _measure(model, image, dtype, sigma))
-        for dtype in TOLERANCES
+        for dtype in getattr(model, "precisions", TOLERANCES)
         for name, image in sample_images(size)
     ]
 

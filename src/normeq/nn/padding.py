@@ -115,6 +115,8 @@ def _source(position: int, size: int, widest: int, mode: CopyMode) -> int:
 
 
 def _pad(x: Tensor, pads: Sequence[int], mode: CopyMode) -> Tensor:
+    if has_open_size(x):
+        return _pad_open_sizes(x, pads, mode)
     modes = [
         mode if _fits(x.shape[-1 - axis], max(pads[2 * axis : 2 * axis + 2]), mode) else "replicate"
         for axis in range(len(pads) // 2)
@@ -126,6 +128,40 @@ def _pad(x: Tensor, pads: Sequence[int], mode: CopyMode) -> Tensor:
         one_axis[2 * axis : 2 * axis + 2] = pads[2 * axis : 2 * axis + 2]
         x = F.pad(x, one_axis, fitting)
     return x
+
+
+def has_open_size(x: Tensor) -> bool:
+    """Whether a size is left open by torch.export: nothing may be decided by such a size."""
+    return any(isinstance(size, torch.SymInt) for size in x.shape)
+
+
+def _pad_open_sizes(x: Tensor, pads: Sequence[int], mode: CopyMode) -> Tensor:
+    """Pad by an index for each place, which is right for all sizes."""
+    for axis in range(len(pads) // 2):
+        before, after = pads[2 * axis : 2 * axis + 2]
+        dim = x.ndim - 1 - axis
+        x = _copied_to(x, dim, before, x.shape[dim] + before + after, mode)
+    return x
+
+
+def _copied_to(x: Tensor, dim: int, before: int, padded: int, mode: CopyMode) -> Tensor:
+    """Lay values out along an axis of `padded` places, `before` of which precede them."""
+    size = x.shape[dim]
+
+    def number(value: int) -> Tensor:
+        return torch.scalar_tensor(value, dtype=torch.int64, device=x.device)
+
+    last = number(size - 1)
+    places = torch.arange(padded, device=x.device) - before
+    copied = places.clamp_min(0).minimum(last)
+    if mode != "replicate":
+        widest = number(padded - size - before).clamp_min(before)
+        if mode == "reflect":
+            inside, fits = last - (last - places.abs()).abs(), widest <= last
+        else:
+            inside, fits = places.remainder(size), widest <= last + 1
+        copied = torch.where(fits, inside, copied)
+    return x.index_select(dim, copied)
 
 
 def _fits(size: int, widest: int, mode: CopyMode) -> bool:
@@ -166,4 +202,10 @@ def pad_to_multiple(x: Tensor, multiple: int, mode: CopyMode = "reflect") -> Ten
     torch.Size([1, 1, 8, 8])
     """
     height, width = x.shape[-2:]
+    if has_open_size(x):
+        for dim, size in ((-2, height), (-1, width)):
+            # A product, so that what divides the padded size is plain to see.
+            padded = multiple * ((size + multiple - 1) // multiple)
+            x = _copied_to(x, x.ndim + dim, 0, padded, mode)
+        return x
     return copy_pad(x, (0, -width % multiple, 0, -height % multiple), mode)

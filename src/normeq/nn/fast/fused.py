@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from normeq.nn.padding import CopyMode, copy_borders_, copy_pad, copy_pad_adjoint
+from normeq.nn.padding import CopyMode, copy_borders_, copy_pad, copy_pad_adjoint, has_open_size
 
 
 def give_means(weight: Tensor) -> Tensor:
@@ -54,6 +54,9 @@ def sort_pad(x: Tensor, pads: Sequence[int], mode: CopyMode) -> Tensor:
 
 
 def _sort_pad(x: Tensor, pads: Sequence[int], mode: CopyMode) -> Tensor:
+    if has_open_size(x):  # exported, where writing in place would be scattering
+        means = x[:, : x.shape[1] // 2]
+        return copy_pad(torch.cat((means, _differences(x).abs()), 1), pads, mode)
     padded = copy_pad(x, pads, mode) if any(pads) else x.clone()
     sort_in_place_(padded)
     return padded
