@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from normeq.denoising.onnx_header import KEY, OnnxHeader
 from normeq.denoising.probes import Law
 from normeq.equivariance import equivariance_error
-from normeq.equivariance.measured import TOLERANCES
+from normeq.equivariance.worst_errors import TOLERANCES
 from normeq.errors import UsageError, WeightsError, reason
 from normeq.models.noise_maps import TakesSigma, correlation_maps, sigma_map
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from normeq.equivariance.measured import image_spread
+from normeq.equivariance.worst_errors import image_spread
 from normeq.errors import ResultError
 from normeq.exporting.open_sizes import ExportedNetwork
 
