@@ -7,13 +7,15 @@ import os
 import sys
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from normeq.denoising.bands import Walk
 from normeq.denoising.ensemble import EnsembleSize
+from normeq.denoising.error_bars import PROBES, ErrorBars
 from normeq.denoising.lazy import denoise_lazily, is_lazy
 from normeq.denoising.mosaics import start_walk
 from normeq.denoising.noise_options import NoiseName, NoiseOptions
@@ -53,24 +55,73 @@ class DenoiseOptions(TypedDict, total=False):
     value_range: tuple[float, float] | None
     progress: Progress
     cancel: threading.Event | None
+    probes: int
 
 
 @overload
 def denoise(
-    image: torch.Tensor, sigma: ArrayLike | None = None, **options: Unpack[DenoiseOptions]
+    image: torch.Tensor,
+    sigma: ArrayLike | None = None,
+    *,
+    return_std: Literal[False] = False,
+    **options: Unpack[DenoiseOptions],
 ) -> torch.Tensor: ...
 @overload
 def denoise(
-    image: DaskArray, sigma: ArrayLike | None = None, **options: Unpack[DenoiseOptions]
+    image: DaskArray,
+    sigma: ArrayLike | None = None,
+    *,
+    return_std: Literal[False] = False,
+    **options: Unpack[DenoiseOptions],
 ) -> DaskArray: ...
 @overload
 def denoise(
-    image: DataArray, sigma: ArrayLike | None = None, **options: Unpack[DenoiseOptions]
+    image: DataArray,
+    sigma: ArrayLike | None = None,
+    *,
+    return_std: Literal[False] = False,
+    **options: Unpack[DenoiseOptions],
 ) -> DataArray: ...
 @overload
 def denoise(
-    image: ArrayLike, sigma: ArrayLike | None = None, **options: Unpack[DenoiseOptions]
+    image: ArrayLike,
+    sigma: ArrayLike | None = None,
+    *,
+    return_std: Literal[False] = False,
+    **options: Unpack[DenoiseOptions],
 ) -> NDArray[Any]: ...
+@overload
+def denoise(
+    image: torch.Tensor,
+    sigma: ArrayLike | None = None,
+    *,
+    return_std: Literal[True],
+    **options: Unpack[DenoiseOptions],
+) -> tuple[torch.Tensor, torch.Tensor]: ...
+@overload
+def denoise(
+    image: DaskArray,
+    sigma: ArrayLike | None = None,
+    *,
+    return_std: Literal[True],
+    **options: Unpack[DenoiseOptions],
+) -> tuple[DaskArray, DaskArray]: ...
+@overload
+def denoise(
+    image: DataArray,
+    sigma: ArrayLike | None = None,
+    *,
+    return_std: Literal[True],
+    **options: Unpack[DenoiseOptions],
+) -> tuple[DataArray, DataArray]: ...
+@overload
+def denoise(
+    image: ArrayLike,
+    sigma: ArrayLike | None = None,
+    *,
+    return_std: Literal[True],
+    **options: Unpack[DenoiseOptions],
+) -> tuple[NDArray[Any], NDArray[Any]]: ...
 def denoise(
     image: Any,
     sigma: ArrayLike | None = None,
@@ -91,6 +142,8 @@ def denoise(
     value_range: tuple[float, float] | None = None,
     progress: Progress = False,
     cancel: threading.Event | None = None,
+    return_std: bool = False,
+    probes: int = PROBES,
 ) -> Any:
     """Denoise an image in its own units: ``denoise(λ·y + μ) = λ·denoise(y) + μ`` for λ > 0.
 
@@ -149,6 +202,13 @@ def denoise(
         done, from 0 to 1.
     cancel
         An event that ends the run with `normeq.errors.Cancelled` when another thread sets it.
+    return_std
+        Whether to return error bars too, ``(clean, std)``: the standard deviation that the noise
+        of the image leaves in each pixel, in the units of the image and floating point, with
+        ``std(λ·y + μ) = λ·std(y)``. Bias, often as large, is not included.
+    probes
+        How many probes the error bars are estimated from; each costs as much time as denoising.
+        The standard error of a pixel's ``std`` is at most ``std / √(2·probes)``.
 
     Examples
     --------
@@ -175,18 +235,33 @@ def denoise(
                 "a dask array is denoised when it is computed: leave out progress and cancel, and "
                 "watch or stop the computation with dask."
             )
-        return restore(denoise_lazily(array, axes, choice, options, how))
+        arrays = denoise_lazily(array, axes, choice, options, how, probes if return_std else None)
+        results = tuple(restore(result) for result in arrays)
+        return results if return_std else results[0]
     source = _source(choice.check(options).channels, array, axes)
     walk = start_walk(source, choice, options, how)
     for line in walk.noise.lines():
         log.info(line)
-    output = np.empty(array.shape, walk.dtype)
-    with progress_report(source.pixels, progress) as report:
-        for band in walk.bands():
-            source.place(output, band)
-            report(band.pixels.size)
+    if not return_std:
+        with progress_report(source.pixels, progress) as report:
+            return restore(_filled(walk, source, report))
+    bars = ErrorBars.of(walk, options, probes)
+    with progress_report(source.pixels * (1 + bars.runs), progress) as report:
+        clean = _filled(walk, source, report)
+        std = _filled(bars.instead_of(walk), source, lambda pixels: report(pixels * bars.runs))
+    return restore(clean), restore(std)
+
+
+def _filled(
+    walk: Walk, source: ArraySource | ColorArraySource, report: Callable[[float], object]
+) -> NDArray[Any]:
+    """Return the result of a walk as an array."""
+    output = source.empty(walk.dtype)
+    for band in walk.bands():
+        source.place(output, band)
+        report(band.pixels.size)
     walk.log_clipped("the image")
-    return restore(output)
+    return output
 
 
 def _source(channels: int, array: NDArray[Any], axes: str) -> ArraySource | ColorArraySource:

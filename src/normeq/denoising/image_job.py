@@ -7,11 +7,11 @@ denoised here.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from normeq.denoising.assumed_noise import AssumedNoise
 from normeq.denoising.denoiser import Denoiser
@@ -34,6 +34,9 @@ from normeq.images.source import ImageSource, Pixels
 
 #: Reads some rows and columns of a frame.
 RegionReader = Callable[[int, slice, slice], Pixels]
+
+#: Gives floating-point values for each of some tiles of one shape, in place of the denoised image.
+Measure = Callable[["ImageJob", Sequence["TileJob"]], Iterable[Floats]]
 
 # Statistics are taken of this many pixels at a time, which need several copies of themselves.
 _PIXELS_IN_DOUBLE = 2**18
@@ -69,8 +72,23 @@ class ImageJob:
         self.options = options
         self.dtype = source.dtype if options.dtype is None else options.dtype
         self.clipped = 0
+        self._measure: Measure | None = None
         self.groups = _sample_groups(denoiser, source)
         self.plan = plan_tiles(denoiser, source, options.tile) if plan is None else plan
+
+    def measuring(self, measure: Measure, dtype: np.dtype[Any]) -> Self:
+        """Return the same job, whose result is something else about each pixel.
+
+        Parameters
+        ----------
+        measure
+            What it is; the result is NaN where a pixel has no value, and 0 for an opacity.
+        dtype
+            Of the result: a floating-point one.
+        """
+        job = copy.copy(self)
+        job._measure, job.dtype = measure, dtype
+        return job
 
     def stop_if_cancelled(self) -> None:
         """Raise `Cancelled` if another thread has asked for it."""
@@ -172,7 +190,8 @@ class ImageJob:
         results = {frame: np.empty(shape, self.dtype) for frame in planes}
         if self.source.alpha:
             for frame, result in results.items():
-                result[..., -1] = read(frame, rows, columns)[..., -1]
+                opacity = read(frame, rows, columns)[..., -1]
+                result[..., -1] = opacity if self._measure is None else 0
         jobs = (job for frame in planes for job in self._jobs(planes[frame], rows, columns, read))
         for alike in _batches(jobs, self.plan.batch):
             for job, pixels in zip(alike, self._results(alike), strict=True):
@@ -188,7 +207,7 @@ class ImageJob:
 
     def _jobs(
         self, planes: Sequence[Plane], rows: slice, columns: slice, read: RegionReader
-    ) -> Iterator[_TileJob]:
+    ) -> Iterator[TileJob]:
         """Cut a rectangle of a frame into tiles, in the denoiser's units, their holes filled."""
         for tile in self._tiles(rows, columns):
             depth = self._fill_depth
@@ -201,7 +220,7 @@ class ImageJob:
                 missing = missing_pixels(stored, self.source.blank)
                 values = plane.seen(stored, missing)
                 sigma = plane.sigma(tile.rows.read, tile.columns.read)
-                yield _TileJob(plane, tile, values[kept], stored[kept], missing[kept], sigma)
+                yield TileJob(plane, tile, values[kept], stored[kept], missing[kept], sigma)
 
     def _tiles(self, rows: slice, columns: slice) -> Iterator[Tile]:
         halo, stride = self.denoiser.halo or 0, self.denoiser.stride
@@ -212,27 +231,45 @@ class ImageJob:
                 right = min(left + wide, columns.stop)
                 yield Tile(down, reach(left, right, self.source.width, halo, stride))
 
-    def _results(self, jobs: Sequence[_TileJob]) -> Iterator[Pixels]:
+    def _results(self, jobs: Sequence[TileJob]) -> Iterator[Pixels]:
         """Denoise tiles of one shape together; yield each in the units and dtype of the image."""
+        if self._measure is not None:
+            for job, found in zip(jobs, self._measure(self, jobs), strict=True):
+                yield np.where(job.missing[job.crop], np.nan, found).astype(self.dtype)
+            return
+        restored = self.restored(jobs, np.stack([job.values for job in jobs]))
+        for job, values in zip(jobs, restored, strict=True):
+            yield self._finished(job, values)
+
+    def restored(self, jobs: Sequence[TileJob], values: Floats) -> Iterator[Floats]:
+        """Denoise tiles of one shape together; yield what is kept of each, in stored units.
+
+        Parameters
+        ----------
+        jobs
+            The tiles.
+        values
+            What the denoiser sees of them, ``(N, C, H, W)``, in its own units.
+        """
         self.stop_if_cancelled()
         sigma = lengths = None
         if jobs[0].sigma is not None:
             sigma = np.stack([job.sigma for job in jobs if job.sigma is not None])
             if jobs[0].plane.noise.lengths is not None:
                 lengths = np.array([job.plane.noise.lengths for job in jobs], np.float64)
-        outputs = self.denoiser.run(np.stack([job.values for job in jobs]), sigma, lengths)
+        outputs = self.denoiser.run(values, sigma, lengths)
         for job, output in zip(jobs, outputs, strict=True):
-            yield self._finished(job, output)
+            kept = job.plane.restored(output[job.crop].astype(np.float64))
+            if not np.isfinite(kept[~job.missing[job.crop]]).all():
+                raise ResultError(
+                    f"{self.denoiser.name} gives values that are NaN or infinite in plane "
+                    f"{job.plane.frame}: nothing was written; check its weights and sigma."
+                )
+            yield kept
 
-    def _finished(self, job: _TileJob, output: NDArray[Any]) -> Pixels:
-        """Return the result of a tile in the units and dtype of the image."""
-        crop = (slice(None), *job.tile.crop)
-        values, missing = job.plane.restored(output[crop].astype(np.float64)), job.missing[crop]
-        if not np.isfinite(values[~missing]).all():
-            raise ResultError(
-                f"{self.denoiser.name} gives values that are NaN or infinite in plane "
-                f"{job.plane.frame}: nothing was written; check its weights and sigma."
-            )
+    def _finished(self, job: TileJob, values: Floats) -> Pixels:
+        """Return the result of a tile in the dtype of the image."""
+        crop, missing = job.crop, job.missing[job.crop]
         pixels, clipped = to_dtype(np.where(missing, 0.0, values), self.dtype)
         if self.source.blank is not None:
             keep_apart(pixels, self.source.blank)
@@ -255,7 +292,7 @@ def _sample_groups(denoiser: Denoiser, source: ImageSource) -> list[list[int]]:
     return [samples]
 
 
-class _TileJob(NamedTuple):
+class TileJob(NamedTuple):
     """A tile of a plane: what the denoiser gets, and what it must not touch."""
 
     plane: Plane
@@ -266,10 +303,15 @@ class _TileJob(NamedTuple):
     #: Noise level, or a map of it ``(1, H, W)``, in the denoiser's units; None if it is not told.
     sigma: Floats | None
 
+    @property
+    def crop(self) -> tuple[slice, slice, slice]:
+        """Where the result lies in what the denoiser gets."""
+        return (slice(None), *self.tile.crop)
 
-def _batches(jobs: Iterable[_TileJob], size: int) -> Iterator[list[_TileJob]]:
+
+def _batches(jobs: Iterable[TileJob], size: int) -> Iterator[list[TileJob]]:
     """Group consecutive jobs whose tiles have one shape, at most `size` of them."""
-    group: list[_TileJob] = []
+    group: list[TileJob] = []
     for job in jobs:
         if group and (len(group) == size or job.values.shape != group[0].values.shape):
             yield group

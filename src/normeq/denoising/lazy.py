@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
 import numpy as np
 
+from normeq.denoising.error_bars import ErrorBars
 from normeq.denoising.image_job import ImageJob
 from normeq.denoising.image_parts import parts_of, planes_of
 from normeq.denoising.lazy_blocks import denoised_blocks
@@ -43,9 +44,16 @@ def is_lazy(image: object) -> TypeGuard[DaskArray]:
 
 
 def denoise_lazily(
-    array: DaskArray, axes: str, choice: Choice, noise: NoiseOptions, options: WalkOptions
-) -> DaskArray:
+    array: DaskArray,
+    axes: str,
+    choice: Choice,
+    noise: NoiseOptions,
+    options: WalkOptions,
+    probes: int | None = None,
+) -> list[DaskArray]:
     """Return a dask array that is `array` denoised, of the same shape and chunks.
+
+    Its error bars come second, if they are wanted.
 
     The noise is estimated at once, from a part of the pixels that the shape alone decides.
 
@@ -57,6 +65,8 @@ def denoise_lazily(
         One letter for each axis.
     choice, noise, options
         What the caller says about the model, the noise and the run.
+    probes
+        From how many probes error bars are estimated; None if they are not wanted.
     """
     import dask.array as da
 
@@ -72,11 +82,11 @@ def denoise_lazily(
     image = da.transpose(array, order)
     header = _Header(image.shape, image.dtype, f"{letters}YX{'S' * len(channels)}")
     if options.bayer not in (None, "none"):
-        result = _denoised_mosaics(image, header, choice, noise, options)
+        results = _denoised_mosaics(image, header, choice, noise, options, probes)
     else:
-        result = _denoised(image, header, choice, noise, options)
-    restored: DaskArray = da.transpose(result, np.argsort(order).tolist()).rechunk(array.chunks)
-    return restored
+        results = _denoised(image, header, choice, noise, options, probes)
+    back = np.argsort(order).tolist()
+    return [da.transpose(result, back).rechunk(array.chunks) for result in results]
 
 
 def _denoised(
@@ -85,7 +95,8 @@ def _denoised(
     choice: Choice,
     noise: NoiseOptions,
     options: WalkOptions,
-) -> DaskArray:
+    probes: int | None,
+) -> list[DaskArray]:
     """Denoise an array whose last axes are rows, columns and, where it has them, samples."""
     walk = start_walk(_SampledImage(image, header), choice, noise, options)
     for line in walk.noise.lines():
@@ -97,7 +108,10 @@ def _denoised(
         whole |= {rows: -1, columns: -1}
         if len(image.chunks[rows]) * len(image.chunks[columns]) > 1:
             walk.log_whole_planes()
-    return denoised_blocks(image.rechunk(whole), job)
+    jobs = [job]
+    if probes is not None:
+        jobs.append(ErrorBars.of(walk, noise, probes).instead_of(job))
+    return [denoised_blocks(image.rechunk(whole), each) for each in jobs]
 
 
 def _denoised_mosaics(
@@ -106,7 +120,8 @@ def _denoised_mosaics(
     choice: Choice,
     noise: NoiseOptions,
     options: WalkOptions,
-) -> DaskArray:
+    probes: int | None,
+) -> list[DaskArray]:
     """Denoise the four planes of camera mosaics one by one."""
     import dask.array as da
 
@@ -114,9 +129,14 @@ def _denoised_mosaics(
     phases = da.stack([image[..., row::2, column::2] for row, column in PHASES], axis=-3)
     axes = f"{'Q' * len(header.leading)}CYX"  # the planes of one colour share a noise model
     planes = _Header(phases.shape, phases.dtype, axes)
-    clean = _denoised(phases, planes, choice, noise, replace(options, bayer="none"))
+    results = _denoised(phases, planes, choice, noise, replace(options, bayer="none"), probes)
+    return [_put_together(result) for result in results]
+
+
+def _put_together(planes: DaskArray) -> DaskArray:
+    """Turn the four planes of mosaics into mosaics again."""
     rows = [
-        _alternating([clean[..., place, :, :] for place in places], -1)
+        _alternating([planes[..., place, :, :] for place in places], -1)
         for places in ((0, 1), (2, 3))  # of PHASES
     ]
     return _alternating(rows, -2)

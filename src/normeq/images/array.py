@@ -22,6 +22,10 @@ class ArraySource(IndexedSource):
         selected = self._array[self.index(frame, rows, columns)]
         return self.to_plane(np.asarray(selected, dtype=self.dtype))
 
+    def empty(self, dtype: np.dtype[Any]) -> NDArray[Any]:
+        """Return a new array of the same shape."""
+        return np.empty(self._array.shape, dtype)
+
     def place(self, output: NDArray[Any], band: Band) -> None:
         """Store a band in an array of the same shape."""
         rows = slice(band.start, band.start + len(band.pixels))
@@ -35,12 +39,17 @@ class ColorArraySource(ImageSource):
         self._order = [*(axes.index(axis) for axis in axes if axis not in "YXC")]
         self._order += [axes.index(axis) for axis in "YXC"]
         self._array = np.transpose(array, self._order)
+        self._shape = array.shape
         dtype = checked_dtype(array.dtype, "the image")
         super().__init__(self._array.shape, dtype, "Q" * (array.ndim - 3) + "YXS")
 
     def read(self, frame: int, start: int, stop: int) -> Pixels:
         """Return rows of a frame."""
         return np.asarray(self._array[self._index(frame)][start:stop], dtype=self.dtype)
+
+    def empty(self, dtype: np.dtype[Any]) -> NDArray[Any]:
+        """Return a new array of the same shape as the one given."""
+        return np.empty(self._shape, dtype)
 
     def place(self, output: NDArray[Any], band: Band) -> None:
         """Store a band in an array of the same shape as the one given."""
