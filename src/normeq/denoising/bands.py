@@ -30,7 +30,7 @@ class Walk(ImageJob):
                 for start in range(0, height, step)
                 if (left := [frame for frame in frames if (frame, start) not in done])
             }
-            some = _Frames(self, sorted({frame for left in wanted.values() for frame in left}))
+            some = Frames(self, sorted({frame for left in wanted.values() for frame in left}))
             for start, left in wanted.items():
                 yield from some.denoised(left, start, min(start + step, height))
 
@@ -49,16 +49,16 @@ class Walk(ImageJob):
             log.info("%s: %d pixels clipped to the range of %s", what, self.clipped, self.dtype)
 
 
-class _Frames:
+class Frames:
     """Some frames of an image, their statistics known, to be denoised band by band."""
 
     def __init__(self, walk: Walk, frames: Iterable[int]) -> None:
         self._walk = walk
         self._whole: dict[int, Pixels] = {}
         self._last: tuple[int, slice, Pixels] | None = None
-        self._planes = {frame: self._planes_of(frame) for frame in frames}
+        self.planes = {frame: self._planes_of(frame) for frame in frames}
 
-    def _read(self, frame: int, rows: slice, columns: slice) -> Pixels:
+    def read(self, frame: int, rows: slice, columns: slice) -> Pixels:
         """Read a part of a frame: whole rows, for many formats have no other way.
 
         What was read last is not read again, nor is a frame that was once read whole.
@@ -77,14 +77,14 @@ class _Frames:
         """Pass once over a frame and choose the units of its planes."""
         walk, everywhere = self._walk, slice(0, self._walk.source.width)
         parts = [
-            walk.moments(frame, self._read(frame, span.kept, everywhere))
+            walk.moments(frame, self.read(frame, span.kept, everywhere))
             for span in spans(walk.source.height, walk.plan.rows)
         ]
         return walk.planes(frame, map(merged_moments, zip(*parts, strict=True)))
 
     def denoised(self, frames: Sequence[int], start: int, stop: int) -> list[Band]:
         """Denoise rows ``[start, stop)`` of some of the frames."""
-        planes = {frame: self._planes[frame] for frame in frames}
+        planes = {frame: self.planes[frame] for frame in frames}
         everywhere = slice(0, self._walk.source.width)
-        results = self._walk.denoised(planes, slice(start, stop), everywhere, self._read)
+        results = self._walk.denoised(planes, slice(start, stop), everywhere, self.read)
         return [Band(frame, start, pixels) for frame, pixels in results.items()]

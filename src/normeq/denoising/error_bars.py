@@ -26,9 +26,10 @@ Job = TypeVar("Job", bound=ImageJob)
 
 #: How many probes error bars are estimated from, unless the caller says otherwise.
 PROBES = 16
-# Size of a probe, as a share of the noise: small enough for the denoiser to be linear, and large
-# enough for single precision.
-_STEP = 0.05
+# Size of a probe, as a share of the noise. Up to 0.05 results are those of the derivative, and too
+# high for noise of full size by up to 17 % (measured on photographs); at 0.2 they differ from the
+# derivative's by 2 to 3 %, towards the spread that noise really leaves.
+_STEP = 0.2
 
 
 @dataclass(frozen=True)

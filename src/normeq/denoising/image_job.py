@@ -192,8 +192,7 @@ class ImageJob:
             for frame, result in results.items():
                 opacity = read(frame, rows, columns)[..., -1]
                 result[..., -1] = opacity if self._measure is None else 0
-        jobs = (job for frame in planes for job in self._jobs(planes[frame], rows, columns, read))
-        for alike in _batches(jobs, self.plan.batch):
+        for alike in self.tile_jobs(planes, rows, columns, read):
             for job, pixels in zip(alike, self._results(alike), strict=True):
                 down, right = job.tile.kept
                 inside = (
@@ -204,6 +203,17 @@ class ImageJob:
                 for sample, channel in zip(job.plane.samples, pixels, strict=True):
                     target[(*inside, sample)] = channel
         return results
+
+    def tile_jobs(
+        self,
+        planes: Mapping[int, list[Plane]],
+        rows: slice,
+        columns: slice,
+        read: RegionReader,
+    ) -> Iterator[list[TileJob]]:
+        """Cut a rectangle of several frames into tiles; yield those that run together."""
+        jobs = (job for frame in planes for job in self._jobs(planes[frame], rows, columns, read))
+        return _batches(jobs, self.plan.batch)
 
     def _jobs(
         self, planes: Sequence[Plane], rows: slice, columns: slice, read: RegionReader
