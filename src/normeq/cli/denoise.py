@@ -75,6 +75,21 @@ def denoise(
         bool,
         typer.Option("--record", help="Also write how the result was made, as JSON beside it."),
     ] = False,
+    std: Annotated[
+        bool,
+        typer.Option(
+            "--std",
+            help="Also write error bars, NAME.std.EXT: the standard deviation that noise leaves "
+            "in each pixel. Bias, often as large, is not included.",
+        ),
+    ] = False,
+    probes: Annotated[
+        int | None,
+        typer.Option(
+            help="Probes for --std (16) and --report (4): error bars are known to 1/√(2·probes), "
+            "and each probe takes the time of denoising."
+        ),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be read and written; write nothing.")
     ] = False,
@@ -101,12 +116,18 @@ def denoise(
     if quiet and verbose:
         raise UsageError("--quiet and --verbose exclude each other: give one.")
     piped = "-" in inputs
-    if piped and (len(inputs) > 1 or output or preview or record or as_json or dry_run):
+    if piped and (len(inputs) > 1 or output or preview or record or std or as_json or dry_run):
         raise UsageError(
             "- is one image from standard input to standard output: leave out other inputs, "
-            "--output, --preview, --record, --json and --dry-run."
+            "--output, --preview, --record, --std, --json and --dry-run."
+        )
+    if std and cluster is not None:
+        raise UsageError(
+            "--std is not computed on a cluster: normeq.denoise(..., return_std=True) of a dask "
+            "array is."
         )
     from normeq.denoising import files
+    from normeq.denoising.error_bars import PROBES
     from normeq.denoising.file_options import FileOptions
     from normeq.denoising.preparation import Choice
     from normeq.denoising.progress import progress_bar
@@ -141,6 +162,7 @@ def denoise(
             hdu,
             record,
             dry_run,
+            (PROBES if probes is None else probes) if std else None,
             stack.enter_context(_runner(None if dry_run else cluster, quiet)),
         )
         bar = stack.enter_context(progress_bar(len(paths), hidden=quiet or None))

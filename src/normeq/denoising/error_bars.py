@@ -26,10 +26,12 @@ Job = TypeVar("Job", bound=ImageJob)
 
 #: How many probes error bars are estimated from, unless the caller says otherwise.
 PROBES = 16
-# Size of a probe, as a share of the noise. Up to 0.05 results are those of the derivative, and too
-# high for noise of full size by up to 17 % (measured on photographs); at 0.2 they differ from the
-# derivative's by 2 to 3 %, towards the spread that noise really leaves.
-_STEP = 0.2
+#: Size of a probe, as a share of the noise. Up to 0.05 results are those of the derivative, and too
+#: high for noise of full size by up to 17 % (measured on photographs); at 0.2 they differ from the
+#: derivative's by 2 to 3 %, towards the spread that noise really leaves.
+STEP = 0.2
+#: A step for which results are those of the derivative.
+SMALL_STEP = 0.05
 
 
 @dataclass(frozen=True)
@@ -42,19 +44,24 @@ class ErrorBars:
         That of each plane.
     probes
         How many: the standard error of a pixel's result is at most ``std / √(2·probes)``.
+    step
+        Size of a probe, as a share of the noise.
     """
 
     noise: dict[Place, PixelNoise]
     probes: int = PROBES
+    step: float = STEP
 
     def __post_init__(self) -> None:
         if self.probes < 1:
             raise UsageError(f"probes is {self.probes}, but error bars need at least 1.")
 
     @classmethod
-    def of(cls, job: ImageJob, noise: NoiseOptions, probes: int = PROBES) -> Self:
+    def of(
+        cls, job: ImageJob, noise: NoiseOptions, probes: int = PROBES, step: float = STEP
+    ) -> Self:
         """Return the error bars of what a job gives, given what the caller says of the noise."""
-        return cls(known_noise(job.source, job.noise, noise), probes)
+        return cls(known_noise(job.source, job.noise, noise), probes, step)
 
     @property
     def runs(self) -> int:
@@ -86,9 +93,9 @@ class ErrorBars:
         before = list(job.restored(tiles, values))
         for number in range(self.probes):
             fields = [self._field(number, tile) for tile in tiles]
-            steps = [_STEP * self._size(tile) * field for tile, field in _pairs(tiles, fields)]
+            steps = [self.step * self._size(tile) * field for tile, field in _pairs(tiles, fields)]
             after = job.restored(tiles, values + np.stack(steps))
-            responses = [(b - a) / _STEP for a, b in zip(before, after, strict=True)]
+            responses = [(b - a) / self.step for a, b in zip(before, after, strict=True)]
             yield [field[tile.crop] for tile, field in _pairs(tiles, fields)], responses
 
     def _field(self, number: int, tile: TileJob) -> Floats:

@@ -35,6 +35,9 @@ class FileOptions:
         Whether to write how each result was made to a file beside it, ``NAME.json``.
     dry_run
         Whether to read headers only, and write nothing.
+    std_probes
+        From how many probes error bars are estimated, which are written to a file of their own,
+        ``NAME.std.EXT``; None if they are not wanted.
     runner
         Who denoises an image: this process, or a cluster.
     """
@@ -47,4 +50,5 @@ class FileOptions:
     part: str | None = None
     record: bool = False
     dry_run: bool = False
+    std_probes: int | None = None
     runner: Runner = field(default_factory=Runner)

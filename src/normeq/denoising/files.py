@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from normeq.denoising.ensemble import EnsembleSize
+from normeq.denoising.error_bars import PROBES
 from normeq.denoising.file_options import Existing, FileOptions
 from normeq.denoising.noise_options import NoiseName, NoiseOptions, Sigma
 from normeq.denoising.one_file import denoise_file
@@ -40,6 +41,8 @@ def denoise_files(
     axes: str | None = None,
     part: str | None = None,
     record: bool = False,
+    std: bool = False,
+    probes: int = PROBES,
     bayer: Bayer | None = None,
     tile: int | None = None,
     device: str = "auto",
@@ -70,6 +73,9 @@ def denoise_files(
         Which images of a file that holds several, such as ``"SCI"`` or ``"1,4"`` of a FITS file.
     record
         Whether to write how each result was made to a file beside it, ``NAME.json``.
+    std, probes
+        Whether to write error bars to a file beside each result, ``NAME.std.EXT``, and from how
+        many probes; see ``return_std`` of `normeq.denoise`.
     existing
         What to do if an output exists: ``"refuse"``, ``"skip"`` or ``"overwrite"``.
     max_pixels
@@ -92,7 +98,16 @@ def denoise_files(
     choice = Choice(model, device, compile, value_range, ensemble)
     walk = WalkOptions(nan, None, tile, value_range, bayer, cancel)
     assumed = NoiseOptions(sigma, noise, strength, each_plane)
-    options = FileOptions(assumed, axes, existing, max_pixels, walk, part, record)
+    options = FileOptions(
+        assumed,
+        axes,
+        existing,
+        max_pixels,
+        walk,
+        part,
+        record,
+        std_probes=probes if std else None,
+    )
     with progress_report(len(paths), progress) as report:
         return list(outcomes(paths, targets, choice, options, report))
 

@@ -11,13 +11,16 @@ from normeq import __version__
 from normeq._support.atomic import replace_folder, replacing, sync_tree
 from normeq._support.locking import locked
 from normeq.denoising.bands import Walk
+from normeq.denoising.error_bars import ErrorBars
 from normeq.denoising.file_options import FileOptions
 from normeq.denoising.journal import Journal
 from normeq.denoising.local_runner import watched
 from normeq.denoising.mosaics import start_walk
 from normeq.denoising.outcome import Outcome, header
+from normeq.denoising.paths import std_path
 from normeq.denoising.preparation import Choice
 from normeq.denoising.progress import Shares
+from normeq.denoising.std_file import StdFile
 from normeq.errors import BusyError, FileError, writing
 from normeq.images import ImageFile, is_store, open_image
 from normeq.images.converting import Writer, writer_for
@@ -58,6 +61,7 @@ def denoise_file(
             return
         walks = [_walk(part, choice, options, outcome) for part in source.parts]
         options.runner.check(source, target, walks[0])
+        std = _std_job(walks[0], source, target, options)
         with writing(target):
             target.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -65,7 +69,11 @@ def denoise_file(
                 if _is_skipped(target, options):  # another process has written it since
                     outcome.status = "skipped"
                     return
-                _write(walks, source, target, writer, options, outcome, shares)
+                share = 1.0 if std is None else 1 / (1 + std.runs)
+                _write(walks, source, target, writer, options, outcome, shares.part(share))
+                if std is not None:
+                    std.write(shares.part(1 - share))
+                    outcome.std = str(std.target)
         except BusyError:
             if options.existing != "skip":
                 raise
@@ -75,6 +83,16 @@ def denoise_file(
         walk.log_clipped(path)
     outcome.clipped = sum(walk.clipped for walk in walks)
     outcome.status = "done"
+
+
+def _std_job(walk: Walk, source: ImageFile, target: Path, options: FileOptions) -> StdFile | None:
+    """Return what writes the error bars of a file, if they are wanted and can be written."""
+    if options.std_probes is None:
+        return None
+    beside = std_path(target)
+    if os.path.exists(beside) and options.existing != "overwrite":
+        raise FileError(f"{beside}: already exists; pass --overwrite.")
+    return StdFile(walk, source, beside, ErrorBars.of(walk, options.noise, options.std_probes))
 
 
 def _walk(part: ImageFile, choice: Choice, options: FileOptions, outcome: Outcome) -> Walk:

@@ -25,6 +25,8 @@ class Outcome:
     clipped: int = 0
     resumed: bool = False
     preview: str | None = None
+    #: The file with the error bars.
+    std: str | None = None
     seconds: float = 0.0
 
     def as_dict(self) -> dict[str, Any]:

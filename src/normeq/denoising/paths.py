@@ -13,6 +13,7 @@ from normeq.errors import FileError, UsageError, printable
 from normeq.images import extension_of, format_of, is_store, result_extension, split_part
 from normeq.images.addresses import Address, is_address, located
 from normeq.images.converting import can_be_created
+from normeq.images.float_copies import float_extension
 
 log = logging.getLogger(__name__)
 
@@ -141,6 +142,15 @@ def beside(path: Path) -> Path:
 def preview_path(target: Path) -> Path:
     """Return where the preview of a result goes: ``NAME.preview.png`` beside it."""
     return target.with_name(_named(target)[0] + _PREVIEW)
+
+
+def std_path(target: Path) -> Path:
+    """Return where the error bars of a result go: ``NAME.std.EXT`` beside it.
+
+    >>> std_path(Path("a.denoised.tif")).name, std_path(Path("b.png")).name
+    ('a.denoised.std.tif', 'b.std.ome.tif')
+    """
+    return target.with_name(f"{_named(target)[0]}.std{float_extension(target)}")
 
 
 def _named(path: Path) -> tuple[str, str]:

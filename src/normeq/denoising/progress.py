@@ -63,6 +63,10 @@ class Shares:
         self._left -= share
         self._report(share)
 
+    def part(self, size: float) -> Shares:
+        """Return what takes shares of a part of the work on the image."""
+        return Shares(lambda share: self.add(size * share))
+
     def finish(self) -> None:
         """Report what is left, also of an image that failed or was skipped."""
         self.add(self._left)

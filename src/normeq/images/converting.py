@@ -162,7 +162,8 @@ def _losses_of_ome_tiff(source: ImageFile) -> list[str]:
     return lost
 
 
-def _write_ome_zarr(source: ImageFile, target: Path, bands: Iterable[Band]) -> None:
+def write_new_ome_zarr(source: ImageFile, target: Path, bands: Iterable[Band]) -> None:
+    """Write an image as OME-Zarr; the library is loaded when it is needed."""
     from normeq.images.zarr_writer import write_ome_zarr
 
     write_ome_zarr(source, target, bands)
@@ -172,5 +173,5 @@ _WRITERS: dict[str, tuple[Writer, Callable[[ImageFile], list[str]]]] = {
     "PNG": (_write_png, _losses_of_png),
     "NPY": (_write_npy, _losses_of_npy),
     "TIFF": (write_ome, _losses_of_ome_tiff),
-    "Zarr": (_write_ome_zarr, _losses_of_ome),
+    "Zarr": (write_new_ome_zarr, _losses_of_ome),
 }

@@ -9,17 +9,17 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import fft
 from scipy.signal import fftconvolve
 
 from normeq.noise.correlation import Correlation
+from normeq.noise.simulation import coloured
 
 Floats = NDArray[np.float64]
 
 # Signs are drawn in blocks of this side, 64 bits a row.
 _BLOCK = 64
-# Side of the grid on which the spectrum of correlated noise is computed, and how far its
-# kernel reaches to each side.
+# Side of the grid on which the filter of correlated noise is computed, and how far the filter
+# reaches to each side.
 _GRID = 64
 _REACH = 12
 
@@ -52,7 +52,7 @@ def unit_probe(
     if correlation.is_white:
         return _signs(key, rows, columns)
     down, across = (slice(side.start - _REACH, side.stop + _REACH) for side in (rows, columns))
-    kernel = _kernel(correlation.autocorrelation)
+    kernel = _kernel(correlation)
     field: Floats = fftconvolve(_signs(key, down, across), kernel, mode="valid")
     return field
 
@@ -77,18 +77,11 @@ def _block(key: tuple[int, ...], row: int, column: int) -> NDArray[np.uint8]:
 
 
 @lru_cache(maxsize=32)
-def _kernel(autocorrelation: tuple[tuple[float, ...], ...]) -> Floats:
-    """Return the symmetric filter that gives white noise an autocorrelation."""
-    quarter = np.array(autocorrelation)
-    rho = np.zeros((_GRID, _GRID))
-    rows, columns = np.arange(quarter.shape[0]), np.arange(quarter.shape[1])
-    for down in (rows, -rows):
-        for across in (columns, -columns):
-            rho[np.ix_(down, across)] = quarter
-    # An estimated autocorrelation may ask for a little negative power, which noise cannot have.
-    power = np.maximum(fft.fft2(rho).real, 0.0)
-    kernel = fft.fftshift(fft.ifft2(np.sqrt(power)).real)
+def _kernel(correlation: Correlation) -> Floats:
+    """Return the symmetric filter that gives white noise a correlation."""
+    impulse = np.zeros((_GRID, _GRID))
+    impulse[_GRID // 2, _GRID // 2] = 1.0
     middle = slice(_GRID // 2 - _REACH, _GRID // 2 + _REACH + 1)
-    kernel = kernel[middle, middle]
+    kernel = coloured(impulse, correlation)[middle, middle]
     unit: Floats = kernel / np.sqrt((kernel**2).sum())
     return unit
