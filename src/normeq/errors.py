@@ -76,7 +76,7 @@ class WeightsError(NormeqError):
 
 
 class ResultError(NormeqError):
-    """A result that must not be kept: it holds NaN or infinite values."""
+    """A result that must not be kept: it contains NaN or infinite values."""
 
 
 class ClusterError(NormeqError):
@@ -111,10 +111,10 @@ def reading(path: Path, format: str) -> Iterator[None]:
         raise
     except UNFORESEEN as error:  # whose text would mean nothing to a reader
         raise FileError(
-            f"{path}: cannot be read as {format}: it is damaged, or of a kind that is not known."
+            f"{path} cannot be read as {format}: it is damaged or of an unsupported kind."
         ) from error
     except Exception as error:
-        raise FileError(f"{path}: cannot be read as {format} ({reason(error)}).") from error
+        raise FileError(f"{path} cannot be read as {format} ({reason(error)}).") from error
 
 
 @contextmanager
@@ -125,7 +125,7 @@ def writing(path: Path) -> Iterator[None]:
     except NormeqError:
         raise
     except OSError as error:
-        raise FileError(f"{path}: cannot be written ({reason(error)}).") from error
+        raise FileError(f"{path} cannot be written ({reason(error)}).") from error
 
 
 @contextmanager

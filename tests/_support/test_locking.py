@@ -37,7 +37,7 @@ def holder(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
 
 def test_the_owner_is_named(tmp_path: Path, holder: subprocess.Popen[str]) -> None:
     with (
-        pytest.raises(BusyError, match=rf"a\.tif: is being written by process {holder.pid} on "),
+        pytest.raises(BusyError, match=rf"a\.tif is being written by process {holder.pid} on "),
         locked(tmp_path / "a.tif"),
     ):
         pytest.fail("it is held")

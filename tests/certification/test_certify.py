@@ -250,7 +250,7 @@ def test_other_questions() -> None:
     mixed = Of(lambda net, x: x.mean(1, keepdim=True).expand_as(x))
     assert certify(mixed, image).norm is Status.PROVEN
     assert certify(mixed, image, question="per-channel").norm is Status.BROKEN
-    with pytest.raises(UsageError, match="not a question"):
+    with pytest.raises(UsageError, match="is unknown"):
         certify(each, image, question="true?")
 
 

@@ -117,11 +117,11 @@ def test_what_is_said() -> None:
     image = torch.rand(1, 1, 8, 8)
     with pytest.raises(UsageError, match="trouble of its own"):
         certify(NETWORKS["raises"](), image)
-    with pytest.raises(UsageError, match="returns NoneType, without a tensor"):
+    with pytest.raises(UsageError, match="returns NoneType, which contains no tensor"):
         certify(NETWORKS["nothing"](), image)
     with pytest.raises(UsageError, match="cannot be copied"):
         certify(NETWORKS["lock"](), image)
-    with pytest.raises(UsageError, match="call it once before"):
+    with pytest.raises(UsageError, match="call it once first"):
         certify(NETWORKS["lazy"](), image)
     with pytest.raises(UsageError, match="holds a ScriptModule"):
         normeq.convert(NETWORKS["script"](), "scale-equiv", image)

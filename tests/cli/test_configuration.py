@@ -71,7 +71,7 @@ def test_a_file_in_the_working_directory_does_not_count(
         ("[denois]\nsigma = 1", "Did you mean 'denoise'?"),
         ("[denoise]\nnoise = 'loud'", "'loud' is not one of"),
         ("[denoise]\ntile = 'wide'", "tile = 'wide': "),
-        ("denoise = 3", "is not a table of a command"),
+        ("denoise = 3", "does not name a command"),
         ("[denoise", "cannot be read as TOML"),
         (None, "cannot be read as TOML"),
     ],

@@ -88,8 +88,8 @@ def test_existing_outputs(tmp_path: Path, call: Call) -> None:
         (["--sigma", "3"], "is blind"),
         (["--tile", "0"], "tile is 0"),
         (["--device", "abacus"], "abacus"),
-        (["-o", "out.mrc"], "cannot be written from"),
-        (["--overwrite", "--skip-existing"], "exclude"),
+        (["-o", "out.mrc"], "cannot be written in this format"),
+        (["--overwrite", "--skip-existing"], "contradict"),
         (["--nan", "maybe"], "maybe"),
     ],
 )
@@ -161,7 +161,7 @@ def test_a_folder_says_which_files_are_not_images(tmp_path: Path, call: Call) ->
         (tmp_path / name).write_text("text")
     result = call(tmp_path, "--skip-existing")
     assert result.exit_code == 0, result.output
-    assert result.stderr.endswith("skipped, because they are not images: notes.txt, table.csv\n")
+    assert result.stderr.endswith("skipped files that are not images: notes.txt, table.csv\n")
     assert call(tmp_path, "--skip-existing", "--quiet").output == ""
 
 
@@ -188,8 +188,8 @@ def test_quiet_leaves_errors_and_verbose_adds_messages(tmp_path: Path, call: Cal
     assert "--overwrite" in refused.stderr
     image = sample((16, 16), "float32")
     fits.HDUList([fits.PrimaryHDU(image), fits.ImageHDU(image)]).writeto(tmp_path / "a.fits")
-    assert "units that are denoised" not in call(tmp_path / "a.fits").stderr
-    assert "units that are denoised" in call(tmp_path / "a.fits", "--overwrite", "-v").stderr
+    assert "HDUs that are denoised" not in call(tmp_path / "a.fits").stderr
+    assert "HDUs that are denoised" in call(tmp_path / "a.fits", "--overwrite", "-v").stderr
     assert call(tmp_path / "a.fits", "-q", "-v").exit_code == 2
 
 
@@ -213,7 +213,7 @@ def test_weights_that_are_not_finite_are_refused(
     np.save(tmp_path / "a.npy", sample((16, 16), "float32"))
     result = call(tmp_path / "a.npy", model=tmp_path / "bad.safetensors")
     assert result.exit_code == 1
-    assert "'tail.weight' holds NaN or infinite" in result.stderr
+    assert "'tail.weight' contains NaN or infinite" in result.stderr
     assert not (tmp_path / "a.denoised.npy").exists()
 
 

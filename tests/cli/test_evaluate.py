@@ -49,7 +49,7 @@ def test_the_command_prints_a_table_json_and_csv_that_agree(photographs, tmp_pat
     [
         (["--sigma", "loud"], "--sigma 'loud' is not a list of numbers"),
         (["--noise", "salt"], "'salt' is unknown"),
-        (["--csv", "camera.png/scores.csv"], "camera.png: cannot be written"),
+        (["--csv", "camera.png/scores.csv"], "camera.png cannot be written"),
         (["--sigma", "15,0"], "sigma is 0; noise levels are positive"),
     ],
 )

@@ -93,4 +93,4 @@ def test_a_constant_image_can_be_drawn_too(tmp_path):
 def test_a_missing_file_is_one_sentence(tmp_path):
     result = CliRunner().invoke(app, ["noise", str(tmp_path / "none.tif")])
     assert result.exit_code == 1
-    assert "there is no such file" in result.output
+    assert "does not exist" in result.output

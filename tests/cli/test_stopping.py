@@ -30,7 +30,7 @@ def test_a_signal_leaves_no_file_and_says_how_to_go_on(
     running.send_signal(number)
     _, said = running.communicate(timeout=120)
     assert running.returncode == code, said
-    assert "normeq: stopped; results that are there are complete; give the same command" in said
+    assert "normeq: stopped; every result that was written is complete; " in said
     assert "--skip-existing" in said
     assert "Traceback" not in said
     assert [path.name for path in tmp_path.iterdir()] == ["a.npy"]

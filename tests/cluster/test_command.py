@@ -29,7 +29,7 @@ def denoise(folder: Path, *words: str, target: str = "out.zarr") -> tuple[int, s
 def test_the_command_prints_where_the_cluster_can_be_watched(tmp_path: Path) -> None:
     code, said = denoise(tmp_path, "--cluster", "local:1")
     assert code == 0
-    assert "dashboard of the cluster: http://127.0.0.1:" in said
+    assert "cluster dashboard: http://127.0.0.1:" in said
     assert "out.zarr" in said
     denoise(tmp_path, target="plain.zarr")
     assert contents(tmp_path / "out.zarr") == contents(tmp_path / "plain.zarr")

@@ -137,7 +137,7 @@ def test_a_model_can_be_given_and_strength_changes_the_result() -> None:
         ({"noise": "poisson-gaussian", "sigma": 3.0}, "leave out either sigma or noise"),
         ({"strength": 0}, "strength is 0"),
         ({"sigma": "much"}, "sigma is 'much'"),
-        ({"strength": 2.0, "model": BLIND}, "takes no noise level that strength"),
+        ({"strength": 2.0, "model": BLIND}, "no noise level for strength"),
         ({"noise": "poisson-gaussian", "model": lambda y: y}, "units of its own"),
     ],
 )
@@ -191,5 +191,5 @@ def test_a_calibrated_camera(files: Path) -> None:
     model = NoiseModel.from_camera(4.0, 6.0, 0.0)
     told = normeq.denoise(np.load(files / "image.npy"), noise=model, model=TOLD)
     np.testing.assert_allclose(result(files), told, atol=1e-6)
-    assert "give --gain" in run(files, "--offset", "100").output
+    assert "pass --gain" in run(files, "--offset", "100").output
     assert "leave out --noise" in run(files, "--gain", "2", "--sigma", "3").output

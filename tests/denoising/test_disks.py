@@ -88,7 +88,7 @@ def test_an_output_that_is_being_written_is_refused_or_skipped(
     with locking.locked(target):
         for existing in ("refuse", "overwrite"):
             outcome = run(path, target, never, existing=existing)
-            assert f"out{extension}: is being written by process" in str(outcome.error)
+            assert f"out{extension} is being written by process" in str(outcome.error)
         assert run(path, target, never, existing="skip").status == "skipped"
     assert run(path, target, halved).status == "done"
 

@@ -202,4 +202,4 @@ def test_the_command_writes_error_bars(tmp_path: Path) -> None:
     [file] = json.loads(result.stdout)["files"]
     assert Path(file["std"]).exists()
     refused = CliRunner().invoke(app, [*words, "--cluster", "local"])
-    assert "--std is not computed on a cluster" in refused.output
+    assert "--std cannot be computed on a cluster" in refused.output

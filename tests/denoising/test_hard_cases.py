@@ -98,7 +98,7 @@ def test_previews_of_images_with_holes(tmp_path: Path, shape: tuple[int, int]) -
 def test_a_name_too_long_for_the_system_is_a_sentence(tmp_path: Path) -> None:
     code, output = run(tmp_path / ("n" * 300 + ".tif"))
     assert code == 1
-    assert "there is no such file" in output
+    assert "does not exist" in output
 
 
 def test_opacity_in_a_plane_of_its_own_is_refused(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def test_folders_and_patterns_leave_results_out(tmp_path: Path) -> None:
 
 
 def test_nothing_found_is_said(tmp_path: Path) -> None:
-    with pytest.raises(FileError, match="holds no image"):
+    with pytest.raises(FileError, match="contains no image"):
         expand([tmp_path])
     with pytest.raises(FileError, match="nothing matches"):
         expand([str(tmp_path / "*.tif")])
@@ -52,14 +52,14 @@ def test_a_folder_takes_the_names_of_the_inputs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("inputs", "output", "sentence"),
     [
-        (["a.tif"], "b.fits", "cannot be written from a.tif; the result can be .tif"),
-        (["a.jpg"], "b.jpg", "cannot be written from a.jpg; the result can be .png"),
-        (["a.tif"], "b.xyz", "known kind"),
+        (["a.tif"], "b.fits", "a.tif cannot be written in this format; its result can be .tif"),
+        (["a.jpg"], "b.jpg", "a.jpg cannot be written in this format; its result can be .png"),
+        (["a.tif"], "b.xyz", "known format"),
         (["a.tif", "b.tif"], "c.tif", "folder"),
         (["x/a.tif", "y/a.tif"], "out", "several images"),
         (["a.jpg", "a.png"], None, "several images"),
-        (["a.tif"], "a.tif", "would be replaced"),
-        (["x/a.tif"], "x", "would be replaced"),
+        (["a.tif"], "a.tif", "would be overwritten"),
+        (["x/a.tif"], "x", "would be overwritten"),
     ],
 )
 def test_impossible_outputs_are_refused(
@@ -82,9 +82,9 @@ def test_a_finished_zarr_counts_as_a_file(tmp_path: Path, name: str) -> None:
     zarr.create_array(result, data=np.zeros((4, 4)))
     zarr.create_array(tmp_path / "a.zarr", data=np.zeros((4, 4)))
     assert output_paths([tmp_path / "a.zarr"], result) == [result]
-    with pytest.raises(UsageError, match="would be replaced"):
+    with pytest.raises(UsageError, match="would be overwritten"):
         output_paths([result], result)
-    with pytest.raises(UsageError, match=r"for several images a folder|inside a Zarr"):
+    with pytest.raises(UsageError, match=r"a folder, for several images|inside a Zarr"):
         output_paths([tmp_path / "a.zarr", tmp_path / "b.zarr"], result)
     with pytest.raises(UsageError, match="inside a Zarr"):
         output_paths([tmp_path / "a.zarr"], result / "new")

@@ -64,5 +64,5 @@ def test_maps_that_do_not_fit_are_refused(levels: NDArray[Any]) -> None:
 
 
 def test_a_function_takes_one_level_not_a_map() -> None:
-    with pytest.raises(UsageError, match="one noise level for a plane"):
+    with pytest.raises(UsageError, match="one noise level per plane"):
         normeq.denoise(IMAGE, MAP, model="bm3d")

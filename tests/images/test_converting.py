@@ -224,7 +224,7 @@ def test_the_command_line_refuses_before_any_work(tmp_path: Path) -> None:
     assert "would lose axes QYX" in run.stderr
     run = CliRunner().invoke(app, [*arguments, str(tmp_path / "out.fits")])
     assert run.exit_code == 2
-    assert "cannot be written from" in run.stderr
+    assert "cannot be written in this format" in run.stderr
     run = CliRunner().invoke(app, [*arguments, str(tmp_path / "out.npy"), "--json"])
     assert run.exit_code == 0, run.stderr
     assert json.loads(run.stdout)["done"] == 1

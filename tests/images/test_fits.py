@@ -122,7 +122,7 @@ def test_cards_that_are_not_of_the_standard_do_no_harm(tmp_path: Path) -> None:
 
 def test_no_image_and_a_negative_unit_are_refused(tmp_path: Path) -> None:
     fits.PrimaryHDU().writeto(tmp_path / "none.fits")
-    with pytest.raises(InputError, match="holds no image"):
+    with pytest.raises(InputError, match="contains no image"):
         open_image(tmp_path / "none.fits")
     unit = fits.PrimaryHDU(sample((8, 9), "int16"))
     unit.header["BSCALE"] = -1.0
@@ -160,8 +160,8 @@ def test_every_image_of_a_file_is_denoised_and_the_rest_named(
             tmp_path / "in.fits", tmp_path / "out.fits", model=lambda plane: plane / 2
         )
     assert (outcome.status, outcome.planes) == ("done", 3)
-    assert "units that are denoised: SCI1, SCI2" in caplog.text
-    assert "units that are not denoised: ERR, DQ, ERR, DQ" in caplog.text
+    assert "HDUs that are denoised: SCI1, SCI2" in caplog.text
+    assert "HDUs that are not denoised: ERR, DQ, ERR, DQ" in caplog.text
     with fits.open(tmp_path / "out.fits", checksum=True) as after:
         for unit, name in enumerate(data, 1):
             factor = 2 if name.startswith("SCI") else 1
@@ -180,7 +180,7 @@ def test_units_can_be_named(tmp_path: Path, part: str) -> None:
     with pytest.raises(UsageError, match="'SCI3' is not one of its images, which are SCI1, ERR"):
         open_image(tmp_path / "in.fits", part="SCI3")
     np.save(tmp_path / "a.npy", sample((8, 8), "uint8"))
-    with pytest.raises(UsageError, match="is one image"):
+    with pytest.raises(UsageError, match="is a single image"):
         open_image(tmp_path / "a.npy", part="1")
 
 

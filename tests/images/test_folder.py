@@ -67,7 +67,7 @@ def test_a_folder_without_a_usable_image_is_refused(mixed, tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="it is empty"):
         read_folder(tmp_path / "empty", 1)
-    with pytest.raises(FileError, match="is not a folder"):
+    with pytest.raises(FileError, match="is not a readable folder"):
         read_folder(tmp_path / "absent", 1)
 
 

@@ -61,7 +61,10 @@ def test_a_zarr_may_have_any_name(tmp_path: Path) -> None:
 
 def test_an_unknown_extension_lists_the_known_ones(tmp_path: Path) -> None:
     (tmp_path / "a.xyz").touch()
-    with pytest.raises(FileError, match=r"unknown; known are \.tif .*\.nii \.nii\.gz \(normeq\[ni"):
+    with pytest.raises(
+        FileError,
+        match=r"unknown extension; the known ones are \.tif .*\.nii \.nii\.gz \(normeq\[ni",
+    ):
         open_image(tmp_path / "a.xyz")
     with pytest.raises(UsageError, match=r"\.tif, \.png, \.npy"):
         images.write(tmp_path / "a.jpg", np.zeros((4, 4), np.uint8))

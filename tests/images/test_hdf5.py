@@ -33,7 +33,7 @@ def test_one_of_several_datasets_is_named_in_the_path(tmp_path: Path) -> None:
     first, second = sample((8, 9), "uint8", 1), sample((8, 9), "uint8", 2)
     with h5py.File(tmp_path / "in.h5", "w") as file:
         file["a/first"], file["second"] = first, second
-    with pytest.raises(UsageError, match=r"holds 2 datasets, a/first, second; name one of them"):
+    with pytest.raises(UsageError, match=r"contains 2 datasets, a/first, second; name one of them"):
         open_image(tmp_path / "in.h5")
     np.testing.assert_array_equal(images.read(f"{tmp_path}/in.h5:/a/first"), first)
     with pytest.raises(UsageError, match="'third' is not one of its datasets"):

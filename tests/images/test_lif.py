@@ -29,7 +29,7 @@ def test_a_stack_becomes_an_ome_tiff(tmp_path: Path, dtype: str) -> None:
 def test_one_of_several_images_is_named(tmp_path: Path) -> None:
     first, second = sample((2, 20, 24), "uint8"), sample((3, 8, 8), "uint8")
     write_lif(tmp_path / "in.lif", a=first, b=second)
-    with pytest.raises(UsageError, match=r"holds 2 images, .*; name one of them"):
+    with pytest.raises(UsageError, match=r"contains 2 images, .*; name one of them"):
         open_image(tmp_path / "in.lif")
     np.testing.assert_array_equal(images.read(f"{tmp_path}/in.lif:b"), second)
     with open_image(tmp_path / "in.lif", part="0") as source:

@@ -28,7 +28,7 @@ def test_the_array_is_replaced_and_the_others_are_kept(
 def test_one_of_several_arrays_is_named(tmp_path: Path) -> None:
     first, second = sample((9, 8), "uint8", 1), sample((9, 8), "uint8", 2)
     np.savez(tmp_path / "in.npz", a=first, b=second)
-    with pytest.raises(UsageError, match=r"holds 2 arrays, a, b; name one of them"):
+    with pytest.raises(UsageError, match=r"contains 2 arrays, a, b; name one of them"):
         open_image(tmp_path / "in.npz")
     np.testing.assert_array_equal(images.read(f"{tmp_path}/in.npz:b"), second)
     with pytest.raises(UsageError, match="'c' is not one of its arrays"):

@@ -110,5 +110,5 @@ def test_axes_of_pictures_are_what_they_are(tmp_path: Path) -> None:
 
 def test_a_file_that_is_not_a_png_is_refused(tmp_path: Path) -> None:
     (tmp_path / "b.png").write_bytes(b"hello")
-    with pytest.raises(FileError, match="does not begin like a PNG"):
+    with pytest.raises(FileError, match="does not start like a PNG"):
         open_image(tmp_path / "b.png")

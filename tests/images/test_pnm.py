@@ -41,8 +41,8 @@ def test_sixteen_bits_with_a_largest_value_of_their_own(tmp_path: Path) -> None:
         (b"P5\n2 2\n0\n1234", "largest value"),
         (b"P5\n2 2\n99999\n1234", "largest value"),
         (b"P5\n9 9\n255\n1234", "truncated"),
-        (b"P5\n#" + b"#" * 9000, "does not begin"),
-        (b"hello", "does not begin"),
+        (b"P5\n#" + b"#" * 9000, "does not start"),
+        (b"hello", "does not start"),
     ],
 )
 def test_damage_is_a_sentence(tmp_path: Path, content: bytes, sentence: str) -> None:

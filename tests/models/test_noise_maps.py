@@ -170,7 +170,7 @@ def test_weights_saved_before_sigma_could_be_optional_load_as_they_were(
     [
         (lambda: tiny("unet", takes_sigma="maybe"), "'maybe': use one of never, optional, always"),
         (lambda: tiny("unet", takes_correlation=True), "takes_correlation needs sigma"),
-        (lambda: create("unet", blind=True, takes_sigma="never"), "say the same"),
+        (lambda: create("unet", blind=True, takes_sigma="never"), "mean the same"),
         (
             lambda: tiny("unet", blind=False)(torch.rand(1, 1, 8, 8), 0.1, torch.rand(1, 2, 8, 8)),
             "takes no correlation",

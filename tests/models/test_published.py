@@ -198,8 +198,8 @@ def test_files_that_hold_no_state_dict(tmp_path: Path) -> None:
         (lambda t: t.to(torch.complex64), "dense tensors of real numbers"),
         (lambda t: torch.quantize_per_tensor(t, 0.1, 0, torch.qint8), "dense tensors"),
         (lambda t: t.to_sparse(), "dense tensors"),
-        (lambda t: t.fill_(torch.nan), "holds NaN"),
-        (lambda t: t.fill_(torch.inf), "holds NaN or infinite"),
+        (lambda t: t.fill_(torch.nan), "contains NaN"),
+        (lambda t: t.fill_(torch.inf), "contains NaN or infinite"),
     ],
     ids=["complex", "quantised", "sparse", "nan", "inf"],
 )

@@ -54,7 +54,7 @@ def test_a_card_is_read_without_the_tensors(tmp_path: Path) -> None:
     normeq.save(tiny("unet"), path, {"data": "none"})
     assert read_card(path) == {"data": "none"} == normeq.load(path).card
     path.write_bytes(b"nothing")
-    with pytest.raises(WeightsError, match="not a whole safetensors file"):
+    with pytest.raises(WeightsError, match="not a complete safetensors file"):
         read_card(path)
 
 
@@ -63,7 +63,7 @@ def test_a_truncated_file_is_refused(length: int, tmp_path: Path) -> None:
     path = tmp_path / "net.safetensors"
     normeq.save(tiny("unet"), path, {})
     path.write_bytes(path.read_bytes()[:length])
-    with pytest.raises(WeightsError, match="not a whole safetensors file"):
+    with pytest.raises(WeightsError, match="not a complete safetensors file"):
         normeq.load(path)
 
 
@@ -136,8 +136,8 @@ def changed(tmp_path: Path, change: Callable[[Tensor], Tensor]) -> Path:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        (lambda t: t.index_fill(0, torch.tensor([1]), torch.nan), "'tail.weight' holds NaN"),
-        (lambda t: t.index_fill(0, torch.tensor([1]), -torch.inf), "'tail.weight' holds NaN"),
+        (lambda t: t.index_fill(0, torch.tensor([1]), torch.nan), "'tail.weight' contains NaN"),
+        (lambda t: t.index_fill(0, torch.tensor([1]), -torch.inf), "'tail.weight' contains NaN"),
         (lambda t: t.to(torch.complex64), "type torch.complex64"),
         (lambda t: t.to(torch.int8), "type torch.int8"),
         (lambda t: t.double(), "different floating point types"),

@@ -85,11 +85,11 @@ def test_a_write_that_dies_leaves_the_newest_whole(tmp_path, monkeypatch):
 
 
 def test_nothing_to_resume_from_is_said(tmp_path):
-    with pytest.raises(FileError, match="holds no checkpoint"):
+    with pytest.raises(FileError, match="contains no checkpoint"):
         checkpoint.newest(tmp_path)
     checkpoint.write(tmp_path, 1, some(1)).write_bytes(b"")
     with (
         pytest.warns(UserWarning, match="damaged"),
-        pytest.raises(FileError, match="holds only damaged checkpoints"),
+        pytest.raises(FileError, match="contains only damaged checkpoints"),
     ):
         checkpoint.newest(tmp_path)

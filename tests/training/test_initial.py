@@ -98,8 +98,8 @@ def test_a_wider_network_begins_as_the_narrower_one_it_starts_from(tmp_path, var
     ("fields", "sentence"),
     [
         ({"size": {"widths": (4, 6), "blocks": 1}}, "as deep or shallower"),
-        ({"size": {"widths": (4, 6, 8), "blocks": 2}}, "holds another network .* scales=2"),
-        ({"size": {**DEEPER, "sort": True}}, "holds another network .* sort=False"),
+        ({"size": {"widths": (4, 6, 8), "blocks": 2}}, "contains a network other .* scales=2"),
+        ({"size": {**DEEPER, "sort": True}}, "contains a network other .* sort=False"),
         ({"size": {"widths": (4, 4), "blocks": 2}}, "does not fit"),
         ({"size": {"widths": (2, 8), "blocks": 2}}, "does not fit"),
     ],

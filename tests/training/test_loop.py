@@ -153,6 +153,6 @@ def test_mistakes_are_told_before_any_work(photographs, finished, tmp_path):
         train(short_recipe("network.size.widths=48"), tmp_path / "absent", tmp_path / "new")
     with pytest.raises(FileError, match="no checkpoint to resume"):
         train(short_recipe(), photographs, tmp_path / "new", resume=True)
-    with pytest.raises(InputError, match="holds no image to use"):
+    with pytest.raises(InputError, match="contains no usable image"):
         train(short_recipe("data.patch=65"), photographs, tmp_path / "new")
     assert not (tmp_path / "new").exists()

@@ -44,7 +44,9 @@ def _acquire(path: Path, file: Path) -> int:
         handle = os.open(file, os.O_CREAT | os.O_RDWR, 0o666)
         try:
             if not lock_handle(handle):
-                raise BusyError(f"{path}: is being written by {_owner(file)}; let it finish first.")
+                raise BusyError(
+                    f"{path} is being written by {_owner(file)}; wait until it has finished."
+                )
             if _is_current(handle, file):
                 os.ftruncate(handle, 0)
                 os.write(handle, _description().encode())

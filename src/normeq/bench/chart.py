@@ -24,7 +24,7 @@ _SHOWN = [
 
 
 def draw(timings: Sequence[Timing]) -> Figure:
-    """Draw the ratio of each variant to scale-equiv: a panel a job, a group of bars a network."""
+    """Draw the ratios to scale-equiv: one panel per job, one group of bars per network."""
     from matplotlib.figure import Figure
 
     networks = list(dict.fromkeys(timing.network for timing in timings))

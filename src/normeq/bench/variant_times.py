@@ -131,7 +131,7 @@ def measure(
     batch, size
         Number of gray images in the input, and pixels a side.
     rounds
-        Each case runs once a round, after a warm-up.
+        Each case runs once per round, after a warm-up.
     seconds
         Rounds go on until this many have passed: small networks get more of them.
     progress
@@ -188,7 +188,7 @@ def _interleaved(
     seconds: float,
     progress: Callable[[str], None],
 ) -> list[list[float]]:
-    """Return the times of each run, one a round."""
+    """Return the times of each run, one per round."""
     progress("warm-up")
     for run in runs:
         run()

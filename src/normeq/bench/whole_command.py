@@ -35,7 +35,7 @@ def denoise_parts(model: str, size: int = 1024, rounds: int = 3) -> list[Command
     size
         Height and width of the image.
     rounds
-        Each part runs once a round.
+        Each part runs once per round.
     """
     image = np.random.default_rng(0).normal(1000, 50, (size, size)).astype(np.uint16)
     with TemporaryDirectory() as folder:

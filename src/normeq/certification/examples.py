@@ -67,7 +67,7 @@ def _made_up(module: nn.Module, like: Tensor) -> list[Any]:
     declared = image_channels(module)
     if declared is None:
         raise UsageError(
-            f"{type(module).__name__} does not tell the shape of its input: pass an example."
+            f"{type(module).__name__} does not say what shape its input has: pass an example."
         )
     sizes = list(_sizes_to_try(module))
     for size in sizes:
@@ -95,7 +95,7 @@ def refuse_unready(module: Any) -> None:
         raise UsageError(f"{module!r} is not a network: pass a torch.nn.Module.")
     name = type(module).__name__
     if any(isinstance(p, UninitializedParameter) for p in module.parameters()):
-        raise UsageError(f"{name} has parameters without a shape: call it once before.")
+        raise UsageError(f"{name} has parameters without a shape: call it once first.")
     if any(part.is_meta for part in (*module.parameters(), *module.buffers())):
         raise UsageError(f"{name} is on the meta device, where weights have no values: load them.")
 
@@ -109,7 +109,7 @@ def trouble(module: nn.Module, args: Sequence[Any]) -> Exception | None:
     except Exception as error:
         return error
     if not any(isinstance(leaf, Tensor) for leaf in tree_leaves(out)):
-        return TypeError(f"it returns {type(out).__name__}, without a tensor in it")
+        return TypeError(f"it returns {type(out).__name__}, which contains no tensor")
     return None
 
 

@@ -1,4 +1,4 @@
-"""What is asked of a network: which inputs variation how, and what its outputs must do then."""
+"""What is asked of a network: which inputs change how, and what its outputs must do then."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def variations(
 ) -> list[Variation]:
     """List the gains and offsets that a question is about."""
     if question not in get_args(Question):
-        raise UsageError(f"{question!r} is not a question: use one of {get_args(Question)}.")
+        raise UsageError(f"question {question!r} is unknown: use one of {get_args(Question)}.")
     laws = _laws(args, inputs)
     followed = question != "invariant"
     shared = tuple("fixed" if law == "own-image" else law for law in laws)

@@ -1,4 +1,4 @@
-"""The door of every classical method: arrays of any kind in, plane by plane, same kind out."""
+"""What all classical methods share: arrays of any kind in, plane by plane, the same kind out."""
 
 from __future__ import annotations
 
@@ -45,7 +45,9 @@ def each_plane(image: Array, method: Callable[[Tensor], Tensor]) -> Array:
             f"{tuple(tensor.shape)}."
         )
     if not bool(torch.isfinite(tensor).all()):
-        raise InputError("the image holds NaN or infinite values: replace them before denoising.")
+        raise InputError(
+            "the image contains NaN or infinite values: replace them before denoising."
+        )
     planes = tensor.reshape(-1, *tensor.shape[-2:])
     clean = torch.stack([method(plane) for plane in planes]).reshape(tensor.shape)
     return clean.to(image.device) if isinstance(image, Tensor) else clean.numpy()
@@ -55,9 +57,7 @@ def positive_sigma(sigma: float) -> float:
     """Return sigma as a float, after checking that it can be a noise's standard deviation."""
     value = float(sigma)
     if not math.isfinite(value) or value <= 0.0:
-        raise UsageError(
-            f"sigma is {value:g}, but the standard deviation of noise is a positive number."
-        )
+        raise UsageError(f"sigma is {value:g}, but it must be a positive number.")
     return value
 
 

@@ -80,6 +80,6 @@ def _time_denoising(model: str, output: Path | None) -> None:
 
     parts = denoise_parts(model)
     for part in parts:
-        typer.echo(f"{part.part:<10} {part.seconds_per_megapixel:8.3f} s a megapixel")
+        typer.echo(f"{part.part:<10} {part.seconds_per_megapixel:8.3f} s per megapixel")
     if output is not None:
         write_parts(output, parts)

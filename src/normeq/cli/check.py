@@ -76,7 +76,8 @@ def _prove(
 
     if not isinstance(f, nn.Module):
         raise UsageError(
-            f"{model} is a function: only networks can be proven; leave --prove out to measure it."
+            f"{model} is a function, and only networks can be proven: leave out --prove to "
+            "measure it."
         )
     certificate = certify(f, named_arguments(f, read_shape(shape), dict(map(_number, inputs))))
     if draw is not None:

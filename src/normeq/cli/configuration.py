@@ -44,13 +44,13 @@ def read_defaults(ctx: typer.Context, file: Path | None) -> dict[str, dict[str, 
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        raise UsageError(f"{path}: cannot be read as TOML ({reason(error)}).") from error
+        raise UsageError(f"{path} cannot be read as TOML ({reason(error)}).") from error
     commands: dict[str, Any] = ctx.command.commands  # type: ignore[attr-defined]
     defaults = {}
     for name, table in tables.items():
         if name not in commands or not isinstance(table, dict):
             raise UsageError(
-                f"{path}: [{name}] is not a table of a command.{suggestion(name, commands)}"
+                f"{path}: [{name}] does not name a command.{suggestion(name, commands)}"
             )
         defaults[name] = _by_parameter(ctx, commands[name], table, f"{path}: [{name}]")
     return defaults

@@ -54,4 +54,4 @@ def convert(
     twin, report = make_twin(net, form, named_arguments(net, read_shape(shape), {}))
     save_twin(twin, report, output, {"network": network})
     typer.echo(report.table())
-    typer.echo(f"{output}: load it with normeq.conversion.load_twin, and the network's factory")
+    typer.echo(f"wrote {output}; normeq.conversion.load_twin loads it")

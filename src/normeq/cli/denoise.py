@@ -42,7 +42,7 @@ def denoise(
     ensemble: options.Ensemble = options.Symmetries.ONE,
     axes: options.Axes = None,
     hdu: Annotated[
-        str | None, typer.Option(help="FITS units to denoise, such as SCI or 1,4; default: all.")
+        str | None, typer.Option(help="FITS HDUs to denoise, such as SCI or 1,4; default: all.")
     ] = None,
     bayer: options.Bayer = None,
     tile: Annotated[
@@ -102,29 +102,29 @@ def denoise(
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")] = False,
     verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Also print what happens on the way.")
+        bool, typer.Option("--verbose", "-v", help="Also print details of what is done.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print a summary as JSON.")] = False,
 ) -> None:
     """Denoise images in their own units, and keep their dtype, axes, pixel size and header.
 
-    The noise is estimated from each image, and one line says what was found. Exit codes: 0 every
-    image was denoised, 1 some image failed, 2 the command cannot work.
+    The noise is estimated from each image, and one line says what was found. Exit codes: 0 if
+    every image was denoised, 1 if one failed, 2 if the command cannot run.
     """
     if overwrite and skip_existing:
-        raise UsageError("--overwrite and --skip-existing exclude each other: give one.")
+        raise UsageError("--overwrite and --skip-existing contradict each other: pass only one.")
     if quiet and verbose:
-        raise UsageError("--quiet and --verbose exclude each other: give one.")
+        raise UsageError("--quiet and --verbose contradict each other: pass only one.")
     piped = "-" in inputs
     if piped and (len(inputs) > 1 or output or preview or record or std or as_json or dry_run):
         raise UsageError(
-            "- is one image from standard input to standard output: leave out other inputs, "
-            "--output, --preview, --record, --std, --json and --dry-run."
+            "- reads an image from standard input and writes the result to standard output: leave "
+            "out other inputs, --output, --preview, --record, --std, --json and --dry-run."
         )
     if std and cluster is not None:
         raise UsageError(
-            "--std is not computed on a cluster: normeq.denoise(..., return_std=True) of a dask "
-            "array is."
+            "--std cannot be computed on a cluster: leave out one of them, or call "
+            "normeq.denoise(..., return_std=True) with a dask array."
         )
     from normeq.denoising import files
     from normeq.denoising.error_bars import PROBES
@@ -192,7 +192,7 @@ def _places(inputs: list[str], output: Path | None) -> Iterator[tuple[list[Path]
 
 @contextmanager
 def _runner(cluster: str | None, quiet: bool) -> Iterator[Runner]:
-    """Give what denoises: this process, or a cluster, and then say where it can be watched."""
+    """Give what denoises: this process, or a cluster, whose dashboard is then named."""
     if cluster is None:
         from normeq.denoising.local_runner import Runner
 
@@ -204,7 +204,7 @@ def _runner(cluster: str | None, quiet: bool) -> Iterator[Runner]:
         from normeq.cluster.runner import ClusterRunner
 
         if not quiet:
-            typer.echo(f"dashboard of the cluster: {client.dashboard_link}", err=True)
+            typer.echo(f"cluster dashboard: {client.dashboard_link}", err=True)
         yield ClusterRunner(client)
 
 

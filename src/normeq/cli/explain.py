@@ -27,7 +27,7 @@ def explain(
         typer.Option(help="Values that are 0 and 1 to a model that is not equivariant."),
     ] = None,
 ) -> None:
-    """Show the adaptive filter of a pixel: the weights with which others enter its denoised value.
+    """Show the adaptive filter of a pixel: how much every other pixel counts in it.
 
     The network alone is explained, on the image as it is: no noise model, no transform.
     """

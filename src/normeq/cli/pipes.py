@@ -21,15 +21,15 @@ _BEGINNINGS = {b"\x93NUMPY": ".npy", b"\x89PNG\r\n\x1a\n": ".png"}
 
 @contextmanager
 def standard_streams() -> Iterator[tuple[Path, Path]]:
-    """Give a file that holds standard input, and the place of one for standard output.
+    """Give a file with the content of standard input, and the path of one to be written.
 
-    What stands in that place at the end is written to standard output.
+    The file that is at that path in the end is copied to standard output.
     """
     stream = sys.stdin.buffer
     beginning = stream.read(max(map(len, _BEGINNINGS)))
     extension = next((end for start, end in _BEGINNINGS.items() if beginning.startswith(start)), "")
     if not extension:
-        raise UsageError("standard input is neither NPY nor PNG: only these come through a pipe.")
+        raise UsageError("standard input is neither NPY nor PNG: only these formats can be piped.")
     with tempfile.TemporaryDirectory(prefix="normeq-") as folder:
         source, target = Path(folder, f"stdin{extension}"), Path(folder, f"stdout{extension}")
         with source.open("wb") as file:

@@ -32,7 +32,7 @@ def reproduce(
 ) -> None:
     """Measure a table or figure of the paper, print it beside the paper's, write CSV and PNG.
 
-    Can be stopped at any time: the same command goes on where it was.
+    Can be stopped at any time: the same command continues where it stopped.
     """
     from normeq.reproduce.experiments import EXPERIMENTS, run_experiments
     from normeq.reproduce.workspace import Workspace

@@ -6,10 +6,10 @@ import signal
 from types import FrameType
 
 _NEXT = {
-    "denoise": "give the same command again with --skip-existing to go on: finished results stay, "
-    "and a Zarr resumes",
-    "reproduce": "give the same command again to go on: trained networks stay",
-    "train": "give the same command again with --resume to go on",
+    "denoise": "run it again with --skip-existing to continue: finished results are kept, and "
+    "a Zarr resumes",
+    "reproduce": "run it again to continue: trained networks are kept",
+    "train": "run it again with --resume to continue",
 }
 
 
@@ -32,10 +32,10 @@ def exit_code(stop: KeyboardInterrupt) -> int:
 
 
 def advice(command: str | None) -> str:
-    """Say that a command was stopped, and how to go on.
+    """Say that a command was stopped, and how to continue.
 
     >>> advice("bench")
-    'stopped; results that are there are complete; give the same command again to start over.'
+    'stopped; every result that was written is complete; run it again to start over.'
     """
-    further = _NEXT.get(command or "", "give the same command again to start over")
-    return f"stopped; results that are there are complete; {further}."
+    further = _NEXT.get(command or "", "run it again to start over")
+    return f"stopped; every result that was written is complete; {further}."

@@ -27,7 +27,7 @@ def train(
     ] = None,
     compile_: Annotated[bool, typer.Option("--compile", help="Use torch.compile.")] = False,
 ) -> None:
-    """Train a network by a recipe.
+    """Train a network from a recipe.
 
     Several processes: accelerate launch --num_processes N -m normeq train ...
     """
@@ -37,7 +37,7 @@ def train(
         from normeq import training
     except ModuleNotFoundError as error:
         raise UsageError(
-            f"training needs the package {error.name}; install it with pip install 'normeq[train]'."
+            f"training needs the package {error.name}: pip install 'normeq[train]'."
         ) from error
     training.train(
         training.load_recipe(recipe, overrides),

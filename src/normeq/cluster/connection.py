@@ -65,7 +65,7 @@ def connected(where: str) -> Iterator[Client]:
     ...     pass
     Traceback (most recent call last):
     ...
-    normeq.errors.UsageError: --cluster local:0 has no worker: give a number from 1 up.
+    normeq.errors.UsageError: --cluster local:0 has no workers: use local:N with N at least 1.
     """
     try:
         from dask.system import CPU_COUNT
@@ -86,7 +86,7 @@ def connected(where: str) -> Iterator[Client]:
         return
     count = int(local[1] or CPU_COUNT)
     if count < 1:
-        raise UsageError(f"--cluster {where} has no worker: give a number from 1 up.")
+        raise UsageError(f"--cluster {where} has no workers: use local:N with N at least 1.")
     with (
         _silent_libraries(),
         LocalCluster(

@@ -52,11 +52,11 @@ class ClusterRunner(Runner):
         for path, is_folder in folders.items():
             if not is_folder:
                 raise InputError(
-                    f"{path}: is not a Zarr folder, and a cluster reads and writes no others: "
+                    f"{path} is not a Zarr folder, and a cluster works on nothing else: "
                     "store the image as OME-Zarr, or leave out --cluster."
                 )
         if isinstance(walk, MosaicWalk):
-            raise UsageError("camera mosaics are not denoised on a cluster: leave out --cluster.")
+            raise UsageError("camera mosaics cannot be denoised on a cluster: leave out --cluster.")
         maps = [noise.levels.image for noise in walk.noise.planes.values() if noise.levels]
         if any(isinstance(each, ImageFile) and not isinstance(each, ZarrSource) for each in maps):
             raise UsageError("workers read a map of sigma themselves: store it as a Zarr folder.")
@@ -127,8 +127,9 @@ class ClusterRunner(Runner):
             raise
         except Exception as error:  # whatever it is that a worker lacks
             raise ClusterError(
-                f"the workers cannot take the job ({reason(error)}): they need the same version "
-                "of normeq, the code of the model, and the folders of the image and its result."
+                f"the workers could not receive the job ({reason(error)}): they need the same "
+                "version of normeq, the code of the model, and the folders of the image and "
+                "its result."
             ) from error
         try:
             yield key

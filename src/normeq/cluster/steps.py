@@ -74,13 +74,15 @@ def run_steps(client: Client, steps: Iterator[Step]) -> None:
 @contextmanager
 def cluster_sentences() -> Iterator[None]:
     """Turn the loss of a scheduler or of workers into a sentence."""
-    again = "give the same command again, and it goes on from what is finished"
+    again = "run the same command again to continue from what is finished"
     try:
         yield
     except KilledWorker as error:
         raise ClusterError(
-            f"{error.allowed_failures + 1} workers died at the same task, as they do without "
-            f"enough memory: give them more, or choose a smaller --tile; {again}."
+            f"{error.allowed_failures + 1} workers died in the same task, as they do when "
+            f"memory is short: give them more, or choose a smaller --tile; {again}."
         ) from error
     except (CancelledError, ClosedClientError, CommClosedError, TimeoutError) as error:
-        raise ClusterError(f"the scheduler of the cluster is lost; {again}.") from error
+        raise ClusterError(
+            f"the connection to the scheduler of the cluster was lost; {again}."
+        ) from error

@@ -19,7 +19,7 @@ def load_weights(network: nn.Module, path: Path) -> None:
         try:
             state = load_file(path)
         except (SafetensorError, OSError) as error:
-            raise WeightsError(f"{path} is not a whole safetensors file: {error}") from error
+            raise WeightsError(f"{path} is not a complete safetensors file: {error}") from error
     else:
         state = read_state_dict(path)
     try:

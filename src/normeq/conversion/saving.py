@@ -114,7 +114,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
             header = (file.metadata() or {}).get("normeq-twin", "")
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError) as error:
-        raise WeightsError(f"{path} is not a whole safetensors file: {error}") from error
+        raise WeightsError(f"{path} is not a complete safetensors file: {error}") from error
     if not header or len(header) > _LONGEST_HEADER:
         raise WeightsError(f"{path} was not written by normeq convert: its header names no twin.")
     try:

@@ -273,7 +273,7 @@ def _source(channels: int, array: NDArray[Any], axes: str) -> ArraySource | Colo
 def _axes(image: Any, array: Any, axes: str | None, channel_axis: int | None) -> str:
     """Name the axes of an array from what the caller, or the image itself, says of them."""
     if axes is not None and channel_axis is not None:
-        raise UsageError("give axes or channel_axis, not both: axes='YXC' says where channels are.")
+        raise UsageError("pass axes or channel_axis, not both: axes='YXC' says where channels are.")
     if axes is not None:
         return axes
     if channel_axis is None:

@@ -72,16 +72,18 @@ def check_noise(denoiser: Denoiser, options: NoiseOptions) -> None:
             "sigma='auto' to have it estimated."
         )
     if options.strength != 1 and denoiser.takes_sigma == "never":
-        raise UsageError(f"{name} is blind: it takes no noise level that strength could change.")
+        raise UsageError(
+            f"{name} is blind: there is no noise level for strength to change, so leave it out."
+        )
     if options.noise not in ("auto", "gaussian") and not denoiser.can_be_stabilised:
         raise UsageError(
-            f"{name} follows units of its own, so the variance of its noise cannot be "
+            f"{name} depends on units of its own, so the variance of its noise cannot be "
             "stabilised: use an equivariant model, or noise='gaussian'."
         )
 
 
 def _check_sigma(denoiser: Denoiser, sigma: Any) -> None:
-    """Refuse a noise level that a denoiser cannot take, or that is none."""
+    """Refuse a noise level that is not valid, or that a denoiser cannot take."""
     if denoiser.takes_sigma == "never":
         raise UsageError(f"{denoiser.name} is blind: leave sigma out, or use another model.")
     if isinstance(sigma, str):
@@ -91,7 +93,7 @@ def _check_sigma(denoiser: Denoiser, sigma: Any) -> None:
         levels = np.asarray(sigma, dtype=np.float64)
         if not np.isfinite(levels).all() or (levels < 0).any():
             raise UsageError(
-                f"sigma is {sigma}, but a noise level is a finite number that is not negative."
+                f"sigma is {sigma}, but a noise level must be finite and not negative."
             )
 
 
@@ -179,7 +181,7 @@ def _fitting(
 ) -> LevelMap:
     """Return a map of levels if it fits the image and the denoiser, else raise."""
     if not denoiser.takes_maps:
-        raise UsageError(f"{denoiser.name} takes one noise level for a plane, not a map of it.")
+        raise UsageError(f"{denoiser.name} takes one noise level per plane, not a map.")
     sizes = [(each.height, each.width) for each in (levels, source)]
     if sizes[0] != sizes[1] or levels.frames not in (1, source.frames):
         raise UsageError(

@@ -119,7 +119,7 @@ def outcomes(
     options: FileOptions,
     report: Callable[[float], object] = lambda share: None,
 ) -> Iterator[Outcome]:
-    """Denoise images one by one; a bad one is an outcome, not the end.
+    """Denoise images one by one; one that fails does not stop the others.
 
     Parameters
     ----------

@@ -154,7 +154,7 @@ class ImageJob:
                 "cannot hold: choose a floating-point output_dtype."
             )
         if not np.isfinite(plane.spread):
-            raise InputError(f"plane {frame} holds values too large for double precision.")
+            raise InputError(f"plane {frame} contains values too large for double precision.")
 
     # Denoising -------------------------------------------------------------------------------
 
@@ -272,7 +272,7 @@ class ImageJob:
             kept = job.plane.restored(output[job.crop].astype(np.float64))
             if not np.isfinite(kept[~job.missing[job.crop]]).all():
                 raise ResultError(
-                    f"{self.denoiser.name} gives values that are NaN or infinite in plane "
+                    f"{self.denoiser.name} returned values that are NaN or infinite in plane "
                     f"{job.plane.frame}: nothing was written; check its weights and sigma."
                 )
             yield kept

@@ -72,7 +72,7 @@ def denoise_lazily(
 
     if any(math.isnan(length) for length in array.shape):
         raise InputError(
-            "the sizes of the array's chunks are not known: call its compute_chunk_sizes() first."
+            "the array has chunks of unknown size: call its compute_chunk_sizes() first."
         )
     channels = "C" if choice.check(noise).channels > 1 and "C" in axes else ""
     last = f"YX{channels}"

@@ -28,8 +28,8 @@ def start_walk(
     source
         The image.
     choice, noise, options
-        What the caller says about the model, the noise and the run. Without a word about
-        mosaics, an image that looks like one is refused.
+        What the caller says about the model, the noise and the run. An image that looks
+        like a mosaic is refused unless ``options.bayer`` says what it is.
     """
     if options.bayer is None and _looks_like_a_mosaic(source):
         raise InputError(

@@ -45,7 +45,9 @@ class NoiseOptions:
                 f"noise is {self.noise!r}: use {', '.join(NOISE_NAMES)}, or a NoiseModel."
             )
         if self.sigma is not None and self.noise not in ("auto", "gaussian"):
-            raise UsageError("sigma states noise of one level: leave out either sigma or noise.")
+            raise UsageError(
+                "sigma means noise of one known level: leave out either sigma or noise."
+            )
         if not 0 < self.strength < float("inf"):
             raise UsageError(f"strength is {self.strength:g}, but must be a positive number.")
 

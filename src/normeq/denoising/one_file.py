@@ -130,7 +130,10 @@ def _is_skipped(target: Path, options: FileOptions) -> bool:
     if not os.path.exists(target) or options.existing == "overwrite":
         return False
     if options.existing == "refuse":
-        raise FileError(f"{target}: already exists; pass --overwrite or --skip-existing.")
+        raise FileError(
+            f"{target} already exists: pass --overwrite or --skip-existing (in Python, "
+            "existing='overwrite' or 'skip')."
+        )
     return True
 
 

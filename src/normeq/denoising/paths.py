@@ -38,12 +38,12 @@ def expand(inputs: Iterable[str | Path]) -> list[Path]:
         if _is_folder(path):
             images = _images_in(path)
             if not images:
-                raise FileError(f"{path}: the folder holds no image of a known kind.")
+                raise FileError(f"{path} contains no image in a known format.")
         elif not isinstance(path, Address) and glob.has_magic(str(entry)):
             matches = sorted(Path(match) for match in glob.glob(str(entry), recursive=True))
             images = [match for match in matches if _is_input(match)]
             if not images:
-                raise FileError(f"{entry}: nothing matches.")
+                raise FileError(f"nothing matches {entry}.")
         else:
             images = [path]  # it does not exist: that is said when its turn comes
         found.update(dict.fromkeys(images))
@@ -55,7 +55,7 @@ def _images_in(folder: Path) -> list[Path]:
     try:
         entries = sorted(folder.iterdir())
     except OSError as error:
-        raise FileError(f"{folder}: cannot be listed ({error.strerror}).") from error
+        raise FileError(f"the folder {folder} cannot be listed ({error.strerror}).") from error
     images = [path for path in entries if _is_input(path)]
     others = [
         path.name
@@ -65,7 +65,7 @@ def _images_in(folder: Path) -> list[Path]:
     if others:
         more = f" and {len(others) - _NAMED} more" if len(others) > _NAMED else ""
         names = printable(", ".join(others[:_NAMED]))
-        log.warning("%s: skipped, because they are not images: %s%s", folder, names, more)
+        log.warning("%s: skipped files that are not images: %s%s", folder, names, more)
     return images
 
 
@@ -112,8 +112,8 @@ def output_paths(inputs: Sequence[Path], output: Path | None) -> list[Path]:
     elif len(inputs) == 1 and not _is_folder(output) and format_of(output) is not None:
         targets = [_possible(inputs[0], output)]
     elif output.suffix and not _is_folder(output):
-        wanted = "of a known kind" if len(inputs) == 1 else "for several images a folder"
-        raise UsageError(f"--output {output}: must be {wanted}.")
+        wanted = "a file in a known format" if len(inputs) == 1 else "a folder, for several images"
+        raise UsageError(f"--output {output} must be {wanted}.")
     else:
         targets = [output / "".join(_named(path)) for path in inputs]
     twice = [path for path, count in Counter(targets).items() if count > 1]
@@ -122,10 +122,10 @@ def output_paths(inputs: Sequence[Path], output: Path | None) -> list[Path]:
     for path, target in zip(inputs, targets, strict=True):
         if os.path.realpath(target) == os.path.realpath(split_part(path)[0]):
             raise UsageError(
-                f"{path} would be replaced by its denoised copy: choose another place."
+                f"{path} would be overwritten by its own result: choose another output."
             )
         if _inside_zarr(target):
-            raise UsageError(f"--output {output}: is inside a Zarr; choose a place outside of it.")
+            raise UsageError(f"--output {output} is inside a Zarr store: choose a path outside it.")
     return targets
 
 
@@ -134,7 +134,7 @@ def beside(path: Path) -> Path:
     if isinstance(path, Address):
         raise UsageError(f"{path} is not on this machine: say with --output where to write.")
     if _inside_zarr(path):
-        raise UsageError(f"{path} is a part of a Zarr: say with --output where to write.")
+        raise UsageError(f"{path} is part of a Zarr store: say with --output where to write.")
     name, extension = _named(path)
     return split_part(path)[0].with_name(name + _MARK + extension)
 
@@ -163,6 +163,7 @@ def _possible(path: Path, output: Path) -> Path:
     extension = result_extension(path)
     if extension and not can_be_created(path, output):
         raise UsageError(
-            f"--output {output}: cannot be written from {path}; the result can be {extension}."
+            f"--output {output}: {path} cannot be written in this format; its result can be "
+            f"{extension}."
         )
     return output

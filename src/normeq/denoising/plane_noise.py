@@ -74,7 +74,7 @@ class LevelMap:
         stored = self.image.read_region(frame, rows, columns)[..., 0]
         levels = self.image.physical(stored) * self.factor
         if not np.isfinite(levels).all() or (levels < 0).any():
-            raise UsageError("the map of sigma holds values that are negative or not finite.")
+            raise UsageError("the map of sigma contains values that are negative or not finite.")
         return levels
 
     @lru_cache(maxsize=1)  # noqa: B019 - lives no longer than the run

@@ -64,10 +64,12 @@ def noise_options(
     stated: NoiseName | NoiseModel = noise
     if gain is not None:
         if noise != "auto" or sigma is not None:
-            raise UsageError("--gain states the noise: leave out --noise and --sigma.")
+            raise UsageError("--gain already describes the noise: leave out --noise and --sigma.")
         stated = NoiseModel.from_camera(gain, read_noise or 0.0, offset or 0.0)
     elif read_noise is not None or offset is not None:
-        raise UsageError("--read-noise and --offset belong to a calibrated camera: give --gain.")
+        raise UsageError(
+            "--read-noise and --offset describe a calibrated camera: pass --gain as well."
+        )
     level = read_sigma(sigma)
     try:
         yield NoiseOptions(level, stated, strength, each_plane)

@@ -72,12 +72,14 @@ def open_image(
     if isinstance(path, Address):
         return _open_address(path, axes, max_pixels)
     if not os.path.exists(path):
-        raise FileError(f"{path}: there is no such file, or it may not be read.")
+        raise FileError(f"{path} does not exist, or cannot be read.")
     if not (os.path.isfile(path) or os.path.isdir(path)):
-        raise FileError(f"{path}: is neither a file nor a folder, but a device or a pipe.")
+        raise FileError(f"{path} is neither a file nor a folder, but a device or a pipe.")
     format = format_of(path)
     if format is None:
-        raise FileError(f"{path}: the extension is unknown; known are {_known_extensions()}.")
+        raise FileError(
+            f"{path} has an unknown extension; the known ones are {_known_extensions()}."
+        )
     with reading(path, format.name):
         source = format.open(path, axes, part)
     return _checked(source, max_pixels)
@@ -112,17 +114,17 @@ def _known_extensions() -> str:
 
 def _check_size(source: ImageFile, max_pixels: int) -> None:
     if source.pixels == 0:
-        raise InputError(f"{source.path}: is empty, of shape {source.shape}.")
+        raise InputError(f"{source.path} is empty, of shape {source.shape}.")
     if source.pixels > max_pixels:
         raise InputError(
-            f"{source.path}: has {source.pixels} pixels, more than the {max_pixels} allowed: "
+            f"{source.path} has {source.pixels} pixels, more than the {max_pixels} allowed: "
             "raise --max-pixels if that is right."
         )
     needed = 3 * source.pixels * source.dtype.itemsize  # encoded, decoded, and a copy
     if not source.streams and needed > memory.available():
         raise InputError(
-            f"{source.path}: needs {needed / 2**30:.1f} GB of memory to be decoded, more than "
-            "there is; save it as TIFF or Zarr, which are read in parts."
+            f"{source.path} needs {needed / 2**30:.1f} GB of memory to be decoded, more than "
+            "is available; save it as TIFF or Zarr, which are read in parts."
         )
 
 

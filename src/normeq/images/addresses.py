@@ -46,6 +46,6 @@ def located(path: str | os.PathLike[str]) -> Path:
             "an address holds neither a password nor a query: keep them in fsspec's configuration."
         )
     if text.startswith("file:"):
-        raise UsageError(f"{text}: is on this machine: name it without file://.")
+        raise UsageError(f"{text} is on this machine: write the path without file://.")
     address: Path = Address(text)
     return address

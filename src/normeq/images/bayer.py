@@ -24,14 +24,14 @@ class BayerSource(ImageSource):
     Parameters
     ----------
     mosaic
-        An image of one sample a pixel, with an even number of rows and columns.
+        An image of one sample per pixel, with an even number of rows and columns.
     """
 
     def __init__(self, mosaic: ImageSource) -> None:
         if mosaic.height % 2 or mosaic.width % 2 or mosaic.samples != 1:
             raise InputError(
-                f"shape {mosaic.shape} is not that of a Bayer mosaic, which has one sample a pixel "
-                "and an even number of rows and columns."
+                f"shape {mosaic.shape} is not that of a Bayer mosaic, which has one sample per "
+                "pixel and an even number of rows and columns."
             )
         shape = (mosaic.frames, len(PHASES), mosaic.height // 2, mosaic.width // 2)
         # The planes of one colour share a noise model: that of a channel.

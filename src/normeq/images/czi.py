@@ -36,7 +36,7 @@ class CziSource(FramedFile):
                 # The last axis is that of the samples, and called 0.
                 found, shape = str(self._czi.axes)[:-1], tuple(int(n) for n in self._czi.shape)
                 if not found.endswith("YX"):
-                    raise InputError(f"{path}: stores its axes as {found}; export it as TIFF.")
+                    raise InputError(f"{path} stores its axes as {found}; export it as TIFF.")
                 if shape[-1] == 1:
                     shape = shape[:-1]
                 else:

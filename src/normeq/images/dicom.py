@@ -46,7 +46,7 @@ class DicomSource(ImageFile):
             encoding = read_file_meta_info(path).TransferSyntaxUID
             if encoding in (DeflatedExplicitVRLittleEndian, ExplicitVRBigEndian):
                 raise InputError(
-                    f"{path}: is stored as {encoding.name}; convert it to "
+                    f"{path} is stored as {encoding.name}; convert it to "
                     "Explicit VR Little Endian first."
                 )
             data = pydicom.dcmread(path)
@@ -82,12 +82,12 @@ class DicomSource(ImageFile):
     def _check_meaning(path: Path, data: Any) -> None:
         """Refuse what is not an image of intensities."""
         if "PixelData" not in data and "FloatPixelData" not in data:
-            raise InputError(f"{path}: holds no image.")
+            raise InputError(f"{path} contains no image.")
         kind = data.PhotometricInterpretation
         if kind not in ("MONOCHROME1", "MONOCHROME2", *_COLORS):
-            raise InputError(f"{path}: stores its pixels as {kind}; convert it to gray or RGB.")
+            raise InputError(f"{path} stores its pixels as {kind}; convert it to gray or RGB.")
         if data.BitsAllocated == 1:
-            raise InputError(f"{path}: holds a mask of one bit, which has no noise to remove.")
+            raise InputError(f"{path} contains a mask of one bit, which has no noise to remove.")
 
     def read(self, frame: int, start: int, stop: int) -> Pixels:
         """Return rows of a frame, which is decoded whole."""
@@ -157,10 +157,10 @@ def _units(path: Path, data: Any) -> tuple[float, float]:
         if group.get("RescaleSlope") is not None
     }
     if len(found) > 1:
-        raise InputError(f"{path}: has units that differ from frame to frame; split it first.")
+        raise InputError(f"{path} has units that differ from frame to frame; split it first.")
     gain, offset = found.pop() if found else (1.0, 0.0)
     if not (0 < gain < np.inf and np.isfinite(offset)):
-        raise InputError(f"{path}: RescaleSlope is {gain:g}, but a unit must be positive.")
+        raise InputError(f"{path}: RescaleSlope is {gain:g}, but it must be positive.")
     return gain, offset
 
 

@@ -29,15 +29,15 @@ class ExrSource(DecodedFile):
         with reading(path, self.format):
             file = OpenEXR.File(str(path), header_only=True)
             if len(file.parts) != 1:
-                raise InputError(f"{path}: has {len(file.parts)} parts; save one on its own.")
+                raise InputError(f"{path} has {len(file.parts)} parts; save one on its own.")
             (left, top), (right, bottom) = file.header()["dataWindow"]
             width, height = int(right) - int(left) + 1, int(bottom) - int(top) + 1
             channels = {channel.name: channel for channel in file.header()["channels"]}
             self._names = [name for name in _INTENSITIES if name in channels]
             if not self._names:
-                raise InputError(f"{path}: has none of the channels {', '.join(_INTENSITIES)}.")
+                raise InputError(f"{path} has none of the channels {', '.join(_INTENSITIES)}.")
             if any((channels[n].xSampling, channels[n].ySampling) != (1, 1) for n in self._names):
-                raise InputError(f"{path}: has channels of different sizes; convert it first.")
+                raise InputError(f"{path} has channels of different sizes; convert it first.")
             shape = (len(self._names), height, width)
             # Whether they are of 16 or 32 bits is known when they are decoded.
             super().__init__(path, shape, np.dtype(np.float32), same_axes(axes, "CYX"))
@@ -54,7 +54,7 @@ class ExrSource(DecodedFile):
         file = OpenEXR.File(str(self.path), separate_channels=True)
         channels = {name: channel.pixels for name, channel in file.channels().items()}
         if any(channels[name].dtype.kind != "f" for name in self._names):
-            raise InputError(f"{self.path}: holds whole numbers; convert it to floating point.")
+            raise InputError(f"{self.path} stores integers; convert it to floating point.")
         return file.header(), channels
 
     def write(self, target: Path, bands: Iterable[Band]) -> None:

@@ -45,7 +45,7 @@ class FitsImage(MappedFile):
         self.unit, self.title = unit, unit.name
         gain = float(_number(values, "BSCALE", 1.0))
         if not 0 < gain < np.inf:
-            raise InputError(f"{path}: BSCALE is {gain:g}, but a unit must be positive.")
+            raise InputError(f"{path}: BSCALE is {gain:g}, but it must be positive.")
         super().__init__(
             path,
             unit.shape,
@@ -120,12 +120,12 @@ def _all_images(path: Path, units: list[Unit]) -> list[Unit]:
             f"{path}: its images are compressed; rename it to .fits.fz, and it will be unpacked."
         )
     if not chosen:
-        raise InputError(f"{path}: holds no image of two or more axes.")
+        raise InputError(f"{path} contains no image of two or more axes.")
     left = [unit.name for unit in images if unit not in chosen] + compressed
     if left:
-        log.warning("%s: units that are not denoised: %s", path, ", ".join(left))
+        log.warning("%s: HDUs that are not denoised: %s", path, ", ".join(left))
     if len(chosen) > 1:
-        log.info("%s: units that are denoised: %s", path, ", ".join(unit.name for unit in chosen))
+        log.info("%s: HDUs that are denoised: %s", path, ", ".join(unit.name for unit in chosen))
     return chosen
 
 

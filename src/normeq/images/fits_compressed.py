@@ -38,7 +38,8 @@ def _check_size(path: Path, unit: Unit) -> None:
     needed = 3 * math.prod(sides) * abs(_small(values.get("ZBITPIX"))) // 8  # type: ignore[arg-type]
     if needed > memory.available():
         raise InputError(
-            f"{path}: needs {needed / 2**30:.1f} GB of memory to be unpacked, more than there is."
+            f"{path} needs {needed / 2**30:.1f} GB of memory to be unpacked, more than is "
+            "available."
         )
 
 

@@ -82,7 +82,7 @@ def read_units(path: Path) -> list[Unit]:
             if units and first != b"XTENSION":
                 break  # special records, or padding, that the standard allows at the end
             if not units and first != b"SIMPLE  ":
-                raise ValueError("the file does not begin like a FITS file")
+                raise ValueError("the file does not start like a FITS file")
             file.seek(place)
             values = dict(reversed(list(_cards(file))))  # of several cards, the first counts
             data, size = file.tell(), _data_size(values)

@@ -33,7 +33,7 @@ class Folder:
     images, names
         Pixels and name of each.
     skipped
-        How many could not serve, by reason.
+        How many could not be used, by reason.
     """
 
     images: list[NDArray[Any]]
@@ -49,7 +49,7 @@ class Folder:
 def read_folder(
     path: Path, channels: int, smallest: int = 1, in_memory: int = _IN_MEMORY
 ) -> Folder:
-    """Decode every image of a folder, skipping and counting those that cannot serve.
+    """Decode every image of a folder, skipping and counting those that cannot be used.
 
     Black is 0, and white the largest integer of a type or, in floating point, 1. Images that go
     beyond are skipped: a noise level would mean something else in them.
@@ -70,7 +70,7 @@ def read_folder(
         listed = sorted(path.iterdir())
     except OSError as error:
         raise FileError(
-            f"'{path}' is not a folder of images that may be read ({reason(error)})."
+            f"'{path}' is not a readable folder of images ({reason(error)})."
         ) from error
     images: list[NDArray[Any]] = []
     names: list[str] = []
@@ -95,7 +95,7 @@ def read_folder(
     overflow.map(images)
     if not images:
         found = _counted(skipped) or "it is empty"
-        raise InputError(f"'{path}' holds no image to use ({found}).")
+        raise InputError(f"'{path}' contains no usable image ({found}).")
     return Folder(images, names, dict(skipped))
 
 
@@ -139,7 +139,7 @@ def _with_channels(name: str, image: NDArray[Any], channels: int) -> NDArray[Any
     """Turn rows, columns and samples into (C, H, W), gray or colour as asked."""
     if image.shape[2] not in (1, 3) or image.dtype.kind not in "uif":
         raise InputError(
-            f"'{name}' has {image.shape[2]} samples of {image.dtype} a pixel; images are gray or "
+            f"'{name}' has {image.shape[2]} samples of {image.dtype} per pixel; images are gray or "
             "colour, of integers or floating point."
         )
     if channels == 1 and image.shape[2] == 3:

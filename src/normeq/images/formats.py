@@ -56,7 +56,7 @@ class Format:
     def open(self, path: Path, axes: str | None, part: str | None = None) -> ImageFile:
         """Open a file of this format."""
         if part is not None and not self.has_parts:
-            raise UsageError(f"{path}: is one image, so there is no {part!r} in it.")
+            raise UsageError(f"{path} is a single image: there is no {part!r} in it.")
         module, kind = self.home.split(":")
         try:
             opener = getattr(import_module(f"normeq.images.{module}"), kind)

@@ -57,5 +57,5 @@ def chosen(path: Path, names: Mapping[str, Any], part: str | None) -> Any:
         raise UsageError(f"{path}: {part!r} is not one of its images, which are {known}.")
     first = next(iter(names), "NAME")
     raise UsageError(
-        f"{path}: holds {len(names)} images, {known}; name one of them: {path}:{first}."
+        f"{path} contains {len(names)} images, {known}; name one of them: {path}:{first}."
     )

@@ -35,7 +35,7 @@ def unpacked(path: Path, owner: object) -> Path:
         while data := packed.read(_PIECE):
             if file.tell() + len(data) > limit:
                 raise InputError(
-                    f"{path}: unpacks to more than {limit / 2**30:.1f} GB, more than the "
+                    f"{path} unpacks to more than {limit / 2**30:.1f} GB, more than the "
                     "temporary folder has room for; unpack it elsewhere."
                 )
             file.write(data)

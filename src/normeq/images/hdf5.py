@@ -122,9 +122,9 @@ def _only_image(path: Path, file: Any) -> str:
     if len(names) == 1:
         return names[0]
     if not names:
-        raise InputError(f"{path}: holds no dataset of two or more axes.")
+        raise InputError(f"{path} contains no dataset of two or more axes.")
     raise UsageError(
-        f"{path}: holds {len(names)} datasets, {', '.join(names[:5])}; name one of them: "
+        f"{path} contains {len(names)} datasets, {', '.join(names[:5])}; name one of them: "
         f"{path}:/{names[0]}."
     )
 

@@ -31,7 +31,7 @@ class ImarisSource(FramedFile):
             # The arrays are padded to whole chunks.
             sides = [int(_text(about[f"ImageSize{axis}"])) for axis in "ZYX"]
             if any(side > length for side, length in zip(sides, first.shape, strict=True)):
-                raise InputError(f"{path}: says that it has more pixels than it holds.")
+                raise InputError(f"{path} claims to have more pixels than it contains.")
             dtype = checked_dtype(first.dtype, str(path))
             shape = (times, channels, *sides)
             super().__init__(path, shape, dtype, same_axes(axes, "TCZYX"))

@@ -27,13 +27,13 @@ class Jpeg2000Source(PngWriter):
             header = file.read(_HEADER_BYTES)
             place = header.find(_START) + len(_START)
             if place < len(_START):
-                raise ValueError("the file does not begin like a JPEG 2000 file")
+                raise ValueError("the file does not start like a JPEG 2000 file")
             right, bottom, left, top = struct.unpack_from(">IIII", header, place + 4)
             [samples] = struct.unpack_from(">H", header, place + 36)
             depths = {header[place + 38 + 3 * sample] for sample in range(min(samples, 4))}
         signed_or_deep = any(depth & 0x80 or depth > 15 for depth in depths)
         if samples not in (1, 3) or len(depths) > 1 or signed_or_deep:
-            raise InputError(f"{path}: is not gray or RGB of up to 16 bits; convert it first.")
+            raise InputError(f"{path} is not gray or RGB of up to 16 bits; convert it first.")
         dtype = np.dtype(np.uint8 if max(depths) < 8 else np.uint16)
         super().__init__(path, (bottom - top, right - left, samples), dtype, axes)
 

@@ -24,12 +24,12 @@ class LifSource(FramedFile):
             try:
                 if self._lif.type != liffile.LifFileType.LIF:
                     raise InputError(
-                        f"{path}: is {self._lif.type.name}, whose pixels are elsewhere."
+                        f"{path} is {self._lif.type.name}, whose pixels are elsewhere."
                     )
                 image = chosen(path, {image.name: image for image in self._lif.images}, part)
                 found = "".join(dim.upper() if dim.isascii() else "Q" for dim in image.dims)
                 if not found.endswith(("YX", "YXS")):
-                    raise InputError(f"{path}: stores its axes as {found}; export it as TIFF.")
+                    raise InputError(f"{path} stores its axes as {found}; export it as TIFF.")
                 dtype = checked_dtype(image.dtype, str(path))
                 super().__init__(path, tuple(image.shape), dtype, same_axes(axes, found))
             except BaseException:

@@ -32,14 +32,14 @@ class NiftiSource(MappedFile):
             file = unpacked(path, self)
             image: Any = nibabel.load(file)
             if type(image) not in (nibabel.Nifti1Image, nibabel.Nifti2Image):
-                raise ValueError("the file does not begin like a NIfTI file")
+                raise ValueError("the file does not start like a NIfTI file")
             header = image.header
             shape = tuple(int(length) for length in header.get_data_shape())
             if len(shape) < 2:
-                raise InputError(f"{path}: has shape {shape}, but an image has two or more axes.")
+                raise InputError(f"{path} has shape {shape}, but an image has two or more axes.")
             gain, offset = float(image.dataobj.slope), float(image.dataobj.inter)
             if not 0 < gain < np.inf or not np.isfinite(offset):
-                raise InputError(f"{path}: scl_slope is {gain:g}, but a unit must be positive.")
+                raise InputError(f"{path}: scl_slope is {gain:g}, but it must be positive.")
             super().__init__(
                 path,
                 shape,

@@ -93,10 +93,10 @@ def _chosen(path: Path, archive: zipfile.ZipFile, part: str | None) -> str:
         return members[part.strip("/")]
     found = [name for name, member in members.items() if len(_header(archive, member)[0]) >= 2]
     if not found:
-        raise InputError(f"{path}: holds no array of two or more axes.")
+        raise InputError(f"{path} contains no array of two or more axes.")
     if len(found) > 1:
         raise UsageError(
-            f"{path}: holds {len(found)} arrays, {', '.join(found[:8])}; name one of them: "
+            f"{path} contains {len(found)} arrays, {', '.join(found[:8])}; name one of them: "
             f"{path}:{found[0]}."
         )
     return members[found[0]]

@@ -32,10 +32,10 @@ class PictureFile(PngWriter):
         with reading(path, self.format), self.plugin(path) as image:
             mode, (width, height) = image.mode, image.size
             if getattr(image, "is_animated", False) and self.format != "JPEG":
-                raise InputError(f"{path}: is an animation; save its frames one by one.")
+                raise InputError(f"{path} is an animation; save its frames one by one.")
             chunks = _chunks(image.info)
         if mode not in _SAMPLES:
-            raise InputError(f"{path}: is a {mode} image; convert it to gray or RGB first.")
+            raise InputError(f"{path} is a {mode} image; convert it to gray or RGB first.")
         size = (height, width, _SAMPLES[mode])
         super().__init__(path, size, np.dtype(np.uint8), axes, chunks)
 

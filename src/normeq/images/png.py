@@ -81,16 +81,18 @@ class PngSource(PngWriter):
     def __init__(self, path: Path, axes: str | None = None) -> None:
         with reading(path, self.format), path.open("rb") as file:
             if file.read(8) != _SIGNATURE:
-                raise ValueError("the file does not begin like a PNG")
+                raise ValueError("the file does not start like a PNG")
             _, kind, header = _next_chunk(file)
             if kind != b"IHDR":
                 raise ValueError("the header is missing")
             width, height, depth, color = struct.unpack(">IIBB", header[:10])
             if color == _PALETTE:
-                raise InputError(f"{path}: is a palette image; convert it to gray or RGB first.")
+                raise InputError(f"{path} is a palette image; convert it to gray or RGB first.")
             chunks = _kept_chunks(file, path)
         if depth < 8:
-            raise InputError(f"{path}: has {depth} bits a pixel; convert it to 8 or 16 bits first.")
+            raise InputError(
+                f"{path} has {depth} bits per pixel; convert it to 8 or 16 bits first."
+            )
         dtype = np.dtype(np.uint16 if depth == 16 else np.uint8)
         super().__init__(path, (height, width, _SAMPLES[color]), dtype, axes, chunks)
 
@@ -215,10 +217,10 @@ def _kept_chunks(file: BinaryIO, path: Path) -> bytes:
     while kind != b"IEND":
         _, kind, data = _next_chunk(file)
         if kind == b"acTL":
-            raise InputError(f"{path}: is an animation; save its frames one by one, or as TIFF.")
+            raise InputError(f"{path} is an animation; save its frames one by one, or as TIFF.")
         if kind == b"tRNS":
             raise InputError(
-                f"{path}: marks one colour as transparent, which denoised pixels could take by "
+                f"{path} marks one colour as transparent, which denoised pixels could take by "
                 "chance; save it with a channel for opacity, or without any."
             )
         if kind in _KEPT_CHUNKS:

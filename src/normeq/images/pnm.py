@@ -31,10 +31,10 @@ class PnmSource(MappedFile):
         with reading(path, self.format), path.open("rb") as file:
             start = file.read(_HEADER_BYTES)
             if start[:2] in (b"P1", b"P2", b"P3", b"P4", b"P7"):
-                raise InputError(f"{path}: is a {start[:2].decode()} file; convert it to P5 or P6.")
+                raise InputError(f"{path} is a {start[:2].decode()} file; convert it to P5 or P6.")
             header = _HEADER.match(start)
             if header is None:
-                raise ValueError("the file does not begin like a PGM or PPM file")
+                raise ValueError("the file does not start like a PGM or PPM file")
             kind, width, height, self._white = (int(number) for number in header.groups())
             if not 0 < self._white < 2**16:
                 raise ValueError(f"its largest value is {self._white}")

@@ -272,10 +272,13 @@ def checked_dtype(dtype: np.dtype[Any], what: str) -> np.dtype[Any]:
     """Return `dtype` if images of it can be denoised, else raise a sentence."""
     if dtype.kind == "b":
         raise InputError(
-            f"{what} holds booleans, which have no noise to remove: convert it to uint8 or float32."
+            f"{what} contains booleans, which have no noise to remove: convert it to uint8 or "
+            "float32."
         )
     if dtype.kind == "c":
         raise InputError(f"{what} is complex: denoise its real and imaginary parts one by one.")
     if dtype.kind not in "iuf" or dtype.itemsize > 8:
-        raise InputError(f"{what} holds {dtype} values, not integers or floats of up to 64 bits.")
+        raise InputError(
+            f"{what} contains {dtype} values, not integers or floats of up to 64 bits."
+        )
     return dtype

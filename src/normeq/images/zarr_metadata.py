@@ -21,11 +21,11 @@ def multiscales(path: Path, group: Any) -> tuple[list[str], str | None]:
     if not images:
         names = ", ".join(sorted(name for name, _ in group.members())[:5]) or "nothing"
         raise InputError(
-            f"{path}: is a group, not an OME-Zarr image; it holds {names}: name the array or "
+            f"{path} is a group, not an OME-Zarr image; it contains {names}: name the array or "
             "image inside it."
         )
     if len(images) > 1:
-        raise InputError(f"{path}: holds {len(images)} multiscale images; keep one to a group.")
+        raise InputError(f"{path} contains {len(images)} multiscale images; keep one per group.")
     levels = [inside(path, dataset["path"]) for dataset in images[0]["datasets"]]
     axes = images[0].get("axes")
     if axes is None:  # before OME-Zarr 0.3 the axes were always these

@@ -1,4 +1,4 @@
-"""What a Zarr may not do: lead out of its folder, or fill the memory from a few bytes.
+"""What a Zarr must not do: point outside its folder, or fill the memory from a few bytes.
 
 Names in its metadata, symbolic links and compressed chunks are taken for hostile until checked.
 """
@@ -36,7 +36,7 @@ def inside(store: Path, name: object) -> str:
     parts = PurePosixPath(name).parts if isinstance(name, str) else ()
     relative = parts and parts[0] != "/" and ".." not in parts
     if not relative or "\\" in str(name) or not _is_within(store / str(name), store):
-        raise InputError(f"{store}: names an array {name!r}, which is not inside it.")
+        raise InputError(f"{store} names an array {name!r}, which is not inside it.")
     return str(name)
 
 
@@ -46,7 +46,7 @@ def check_entry(path: Path) -> None:
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         kind = "a symbolic link" if stat.S_ISLNK(mode) else "neither a file nor a folder"
         raise InputError(
-            f"{path}: is {kind}; replace it with a copy of what it stands for, or remove it."
+            f"{path} is {kind}; replace it with a copy of what it stands for, or remove it."
         )
 
 
@@ -61,9 +61,9 @@ class ContainedStore(LocalStore):
     def _check(self, key: str) -> None:
         path = self.root / key
         if not _is_within(path, self.root):
-            raise InputError(f"{path}: points outside of the Zarr.")
+            raise InputError(f"{path} points outside the store.")
         if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
-            raise InputError(f"{path}: is neither a file nor a folder.")
+            raise InputError(f"{path} is neither a file nor a folder.")
 
     async def get(self, key: str, *options: Any, **more: Any) -> Any:
         """Return the bytes of a file, or None."""

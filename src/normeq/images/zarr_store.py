@@ -220,7 +220,7 @@ def _check_chunks(path: Path, array: Any) -> None:
     size = math.prod(array.chunks) * array.dtype.itemsize
     if 2 * size > memory.available():  # encoded and decoded
         raise InputError(
-            f"{path}: has chunks of {size / 2**30:.1f} GB, more than there is memory for; "
+            f"{path} has chunks of {size / 2**30:.1f} GB, more than there is memory for; "
             "store it again in smaller chunks."
         )
 
@@ -228,5 +228,5 @@ def _check_chunks(path: Path, array: Any) -> None:
 def _level(path: Path, group: Any, name: str) -> Any:
     found = group.get(name)
     if not isinstance(found, zarr.Array):
-        raise InputError(f"{path}: names an array {name!r}, but does not hold it.")
+        raise InputError(f"{path} names an array {name!r}, but does not contain it.")
     return found

@@ -59,7 +59,7 @@ def _unpack(path: Path, folder: Path) -> None:
         size = sum(member.file_size for member in members)
         if size > _SHARE * shutil.disk_usage(folder).free or len(members) > _MOST_FILES:
             raise InputError(
-                f"{path}: unpacks to {len(members)} files of {size / 2**30:.1f} GB in all, "
+                f"{path} unpacks to {len(members)} files of {size / 2**30:.1f} GB in all, "
                 "more than the temporary folder has room for; unpack it elsewhere."
             )
         for member in members:

@@ -42,7 +42,9 @@ def sigma_map(sigma: float | Tensor, x: Tensor) -> Tensor:
     shapes = [(samples, count, *size) for count in dict.fromkeys((1, channels))]
     if tuple(sigma.shape) not in shapes:
         expected = " or ".join(str(shape) for shape in shapes)
-        raise UsageError(f"a noise map of shape {tuple(sigma.shape)} must have shape {expected}.")
+        raise UsageError(
+            f"the noise map has shape {tuple(sigma.shape)}, but must have shape {expected}."
+        )
     return sigma
 
 

@@ -76,7 +76,7 @@ def create(name: str, variant: Variant = "norm-equiv", **options: Any) -> Networ
     known = [parameter for parameter in arguments.parameters if parameter != "variant"]
     if "takes_sigma" in known and "blind" in options:
         if "takes_sigma" in options:
-            raise UsageError("blind and takes_sigma say the same: give one of them.")
+            raise UsageError("blind and takes_sigma mean the same: pass only one.")
         options["takes_sigma"] = takes_sigma_of(options.pop("blind"))
     unknown = [option for option in options if option not in known]
     if unknown:

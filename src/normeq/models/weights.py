@@ -64,8 +64,8 @@ def save(net: Network | Wrapped, path: str | os.PathLike[str], card: dict[str, A
         expected = create(net.architecture, **net.config).state_dict()
     if tensors.keys() != expected.keys():
         raise UsageError(
-            "the network has other tensors than normeq.create gave it; if it was folded or fused, "
-            "save the network it came from."
+            "the network has tensors that normeq.create did not give it; if it was folded or "
+            "fused, save the network it came from."
         )
     data = to_bytes(tensors, {"normeq": json.dumps(about, ensure_ascii=False)})
     with replacing(Path(path)) as temporary:
@@ -158,7 +158,7 @@ def _opened(path: Path) -> Iterator[tuple[dict[str, Any], Any]]:
                 )
             yield _parse_header(header["normeq"], path), file
     except (SafetensorError, OSError) as error:
-        raise WeightsError(f"{path} is not a whole safetensors file: {error}") from error
+        raise WeightsError(f"{path} is not a complete safetensors file: {error}") from error
 
 
 def _parse_header(text: str, path: Path) -> dict[str, Any]:
@@ -204,8 +204,8 @@ def _check_tensors(tensors: dict[str, Tensor], expected: dict[str, Tensor]) -> N
 
 
 def refuse_not_finite(name: str, tensor: Tensor) -> None:
-    """Refuse weights that would turn every image into nothing."""
+    """Refuse weights that are NaN or infinite."""
     if not tensor.isfinite().all():
         raise WeightsError(
-            f"the tensor '{name}' holds NaN or infinite values: train again, or copy it again."
+            f"the tensor '{name}' contains NaN or infinite values: train again, or copy it again."
         )

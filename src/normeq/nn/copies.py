@@ -20,8 +20,8 @@ ModuleT = TypeVar("ModuleT", bound=nn.Module)
 def private_copy(net: ModuleT, share: dict[int, Any] | None = None) -> ModuleT:
     """Return a deep copy of a network.
 
-    Tensors that a network keeps from its last call, which torch does not copy because gradients
-    hang on them, are copied without these.
+    Tensors that a network keeps from its last call, which torch refuses to copy because they carry
+    gradients, are copied without them.
 
     Parameters
     ----------

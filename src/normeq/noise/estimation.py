@@ -78,7 +78,7 @@ def estimate_noise_of(
     with np.errstate(over="ignore", invalid="ignore"):
         center, scale = float(finite.mean()), float(finite.std())
     if not np.isfinite(scale):
-        raise InputError("the image holds values too large for double precision.")
+        raise InputError("the image contains values too large for double precision.")
     if np.ptp(finite) == 0:
         return NoiseModel.uniform(0.0, level=float(finite[0]))
     standard = [(plane - center) / scale for plane in planes]

@@ -114,7 +114,7 @@ def learn_stabilisation_of(
         See `learn_stabilisation`.
     """
     if steps < 1:
-        raise UsageError(f"steps is {steps}; the transform is learned in at least 1.")
+        raise UsageError(f"steps is {steps}; it must be at least 1.")
     planes = read_regions(read, shape)
     finite = np.concatenate([plane[np.isfinite(plane)] for plane in planes])
     low, high = (float(end) for end in np.quantile(finite, _ENDS))

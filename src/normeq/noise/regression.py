@@ -120,7 +120,7 @@ def _weighted(
 
 
 def _solve(sums: Floats, sloped: bool) -> tuple[Floats, Floats]:
-    """Solve the normal equations, one column a problem."""
+    """Solve the normal equations, one column per problem."""
     ones, first, second, energy, product = sums
     level = energy / np.maximum(ones, np.finfo(float).tiny)
     determinant = ones * second - first**2

@@ -147,6 +147,6 @@ def _both(lag: int) -> int:
 
 
 def _outer(down: Floats, across: Floats) -> Floats:
-    """Combine the laws of two axes: one row a coefficient, one column a pair of lags."""
+    """Combine the laws of two axes: one row per coefficient, one column per pair of lags."""
     joint: Floats = np.einsum("ua,vb->uvab", down, across)
     return joint.reshape(len(down) * len(across), -1)

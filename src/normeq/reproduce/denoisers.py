@@ -208,6 +208,6 @@ def training_package() -> Any:
         from normeq import training
     except ModuleNotFoundError as error:
         raise UsageError(
-            f"training needs the package {error.name}; install it with pip install 'normeq[train]'."
+            f"training needs the package {error.name}: pip install 'normeq[train]'."
         ) from error
     return training

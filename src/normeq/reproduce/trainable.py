@@ -35,7 +35,7 @@ class Trainable(ABC):
     @property
     @abstractmethod
     def is_essential(self) -> bool:
-        """Whether the paper has it: without other seeds and our own forms a table is still one."""
+        """Whether the paper has it: a table is complete without other seeds and our own forms."""
 
     @abstractmethod
     def recipe_text(self, scale: Scale) -> str:
@@ -95,7 +95,7 @@ class Trainable(ABC):
             try:
                 run.mkdir(parents=True, exist_ok=True)
             except OSError as error:
-                raise FileError(f"'{run}' cannot be made a folder for a run.") from error
+                raise FileError(f"'{run}' cannot be used as a run folder.") from error
             with locked(run):
                 self.train(workspace, run)
         if not (run / WEIGHTS).is_file():

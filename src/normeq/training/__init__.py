@@ -1,4 +1,4 @@
-"""Training: recipes, patches made on the fly, the loop, and checkpoints that survive anything."""
+"""Training: recipes, patches made on the fly, the loop, and checkpoints."""
 
 from normeq.training.interruption import Stopped
 from normeq.training.loop import DivergedError, train

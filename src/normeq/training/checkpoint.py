@@ -89,6 +89,6 @@ def newest(folder: Path) -> Checkpoint:
             warnings.warn(f"{error} Falling back to the one before.", stacklevel=2)
     if paths:
         raise FileError(
-            f"'{folder}' holds only damaged checkpoints; start again in another run folder."
+            f"'{folder}' contains only damaged checkpoints; start again in another run folder."
         )
-    raise FileError(f"'{folder}' holds no checkpoint to resume from; start without --resume.")
+    raise FileError(f"'{folder}' contains no checkpoint to resume from; start without --resume.")

@@ -53,7 +53,7 @@ def _take_over(
     if wanted != found:
         differences = [f"{k}={v!r}" for k, v in found.items() if wanted.get(k) != v]
         raise WeightsError(
-            f"'{name}' holds another network than the recipe's: {', '.join(differences)}."
+            f"'{name}' contains a network other than the recipe's: {', '.join(differences)}."
         )
     mine, given = network.state_dict(), other.state_dict()
     if {k: t.shape for k, t in mine.items()} == {k: t.shape for k, t in given.items()}:

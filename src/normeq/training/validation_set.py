@@ -38,7 +38,7 @@ class Condition:
 def conditions(recipe: Recipe) -> list[Condition]:
     """List the conditions of a recipe's validation.
 
-    A network that never takes sigma is never told, which then goes without saying.
+    A network that never takes sigma is never told, and its columns do not say so.
     """
     levels, takes_sigma = recipe.validation, recipe.network.takes_sigma
     listed = [Condition(sigma) for sigma in levels.sigma]

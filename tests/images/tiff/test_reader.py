@@ -109,7 +109,7 @@ def test_pixels_that_are_no_intensities_are_refused(tmp_path: Path) -> None:
     tifffile.imwrite(tmp_path / "lab.tif", colours, photometric="cielab")
     tifffile.imwrite(tmp_path / "ycbcr.tif", colours, photometric="ycbcr")
     for name, kind in {"map": "PALETTE", "lab": "CIELAB", "ycbcr": "YCBCR"}.items():
-        with pytest.raises(InputError, match=f"{name}.tif: stores its pixels as {kind}"):
+        with pytest.raises(InputError, match=f"{name}.tif stores its pixels as {kind}"):
             open_image(tmp_path / f"{name}.tif")
 
 

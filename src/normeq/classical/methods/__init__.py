@@ -1,1 +1,1 @@
-"""The classical denoisers: one method a module, each a function of an image and sigma."""
+"""The classical denoisers: one method per module, each a function of an image and sigma."""

@@ -53,7 +53,7 @@ def _dct(plane: Tensor, threshold: float, size: int) -> Tensor:
     if min(height, width) < size:
         raise InputError(
             f"the image measures {height} x {width} pixels, less than the patches of "
-            f"{size} x {size}: pass a smaller patch size."
+            f"{size} x {size}: pass a smaller patch."
         )
     basis = cosine_basis(size, plane)
     kernels = torch.einsum("ay,bx->abyx", basis, basis).reshape(-1, 1, size, size)

@@ -53,7 +53,7 @@ def ome_axes(source: ImageFile) -> tuple[str, tuple[int, ...]]:
     letters = [name if name in _OME_AXES else free.pop(0) if free else "" for name, _ in long]
     if "" in letters or len(set(letters)) < len(letters):
         raise InputError(
-            f"{source.path}: has axes {source.axes}, more than OME-TIFF, the format of the "
+            f"{source.path} has axes {source.axes}, more than OME-TIFF, the format of the "
             "result, can hold; save a part of it on its own."
         )
     return "".join(letters), tuple(length for _, length in long)

@@ -27,12 +27,12 @@ def check_places(path: Path, ome_xml: str) -> None:
     def start(name: str, attributes: dict[str, str]) -> None:
         file = attributes.get("FileName", "")
         if {PurePath(file).name, PureWindowsPath(file).name} != {file}:
-            raise InputError(f"{path}: has planes in {file!r}; only files beside it are read.")
+            raise InputError(f"{path} has planes in {file!r}; only files beside it are read.")
         sizes = [_number(attributes.get(f"Size{axis}"), 1) for axis in "ZCT"]
         steps = _number(attributes.get("End"), 0) - _number(attributes.get("Start"), 0)
         count = max(math.prod(sizes), steps / (_number(attributes.get("Step"), 1) or math.nan))
         if not count <= _MOST_PLANES:
-            raise InputError(f"{path}: describes {count:.3g} planes in its {name} element.")
+            raise InputError(f"{path} describes {count:.3g} planes in its {name} element.")
 
     parser = expat.ParserCreate()
     parser.StartElementHandler = start

@@ -51,16 +51,18 @@ class TiffSource(ImageFile):
         found = self.series.axes
         if not found.endswith(("YX", "YXS")) or self.key.imagedepth > 1:
             raise InputError(
-                f"{path}: stores its axes as {found}, not as planes that end in YX or YXS; "
+                f"{path} stores its axes as {found}, not as planes that end in YX or YXS; "
                 "save it as an .npy file and name its axes there."
             )
         self._check_meaning(path)
         if len(self.series.levels) > 1:
-            log.warning("%s: only full resolution is denoised and written, not the pyramid", path)
+            log.warning(
+                "%s: the pyramid is left out, and only its full resolution is denoised", path
+            )
         opacity = self.key.extrasamples[-1:] in ((1,), (2,))
         if opacity and not found.endswith("S"):
             raise InputError(
-                f"{path}: stores its opacity as a plane of its own, which is not to be denoised; "
+                f"{path} stores its opacity as a plane of its own, which is not to be denoised; "
                 "save it with interleaved samples, or without opacity."
             )
         axes = same_axes(axes, found)
@@ -85,7 +87,7 @@ class TiffSource(ImageFile):
         ]
         if len(small) < len(others):
             raise InputError(
-                f"{path}: holds {len(self.tif.series)} images of different kinds; "
+                f"{path} contains {len(self.tif.series)} images of different kinds; "
                 "save the one to denoise as a file of its own."
             )
         if small:
@@ -108,15 +110,18 @@ class TiffSource(ImageFile):
         if not is_intensity(key):
             name = getattr(key.photometric, "name", key.photometric)
             raise InputError(
-                f"{path}: stores its pixels as {name}, not as gray, RGB or CMYK; convert it first."
+                f"{path} stores its pixels as {name}, not as gray, RGB or CMYK; convert it first."
             )
         if self.series.transform is not None:
             raise InputError(
-                f"{path}: stores {self.series.kind} values in an encoding of its own; convert it."
+                f"{path} stores {self.series.kind} values in an unsupported encoding; convert it."
             )
         first = Path(self.series.pages[0].parent.filehandle.path) if self.series.pages[0] else path
         if self.series.is_multifile and first.name != path.name:
-            raise InputError(f"{path}: is a part of the image of {first.name}; denoise that.")
+            raise InputError(
+                f"{path} is part of the image that starts in {first.name}: denoise that file "
+                "instead."
+            )
 
     def _check_whole(self) -> None:
         """Refuse a truncated file before any work is done."""
@@ -157,7 +162,7 @@ class TiffSource(ImageFile):
     def _codec_is_missing(self) -> InputError:
         name = getattr(self.key.compression, "name", self.key.compression)
         return InputError(
-            f"{self.path}: is compressed with {name}, which needs the "
+            f"{self.path} is compressed with {name}, which needs the "
             "imagecodecs package: pip install 'normeq[codecs]'."
         )
 

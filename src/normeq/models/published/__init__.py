@@ -110,12 +110,12 @@ def read_state_dict(path: str | os.PathLike[str]) -> dict[str, Tensor]:
     if not isinstance(content, Mapping) or not all(
         isinstance(key, str) and isinstance(value, Tensor) for key, value in content.items()
     ):
-        raise WeightsError(f"{path} holds no state dict, which is tensors by name, nothing else.")
+        raise WeightsError(f"{path} contains no state dict: tensors by name, and nothing else.")
     for name, tensor in content.items():
         if tensor.is_complex() or tensor.is_quantized or tensor.layout != torch.strided:
             raise WeightsError(
-                f"{path} holds the tensor '{name}' of type {tensor.dtype}: only dense tensors of "
-                "real numbers are read; convert it first."
+                f"{path} contains the tensor '{name}' of type {tensor.dtype}: only dense tensors "
+                "of real numbers are read; convert it first."
             )
         refuse_not_finite(name, tensor)
     return dict(content)
@@ -133,8 +133,8 @@ def _unpickled(path: str | os.PathLike[str]) -> Any:
         return torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
         raise WeightsError(
-            f"{path} holds more than tensors, or is damaged; nothing else is ever unpickled."
+            f"{path} contains more than tensors, or is damaged; nothing else is ever unpickled."
         ) from error
     # What the unpickler raises on bytes that are not a pickle.
     except (RuntimeError, EOFError, OSError, ValueError, LookupError, TypeError) as error:
-        raise WeightsError(f"{path} is not a whole file of torch.save.") from error
+        raise WeightsError(f"{path} is not a complete torch.save file.") from error
