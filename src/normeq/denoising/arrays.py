@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import sys
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
@@ -13,6 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from normeq.denoising.array_kinds import as_array, axes_of
 from normeq.denoising.bands import Walk
 from normeq.denoising.ensemble import EnsembleSize
 from normeq.denoising.error_bars import PROBES, ErrorBars
@@ -22,9 +22,8 @@ from normeq.denoising.noise_options import NoiseName, NoiseOptions
 from normeq.denoising.preparation import Choice
 from normeq.denoising.progress import Progress, progress_report
 from normeq.denoising.walk_options import NanPolicy, WalkOptions
-from normeq.errors import InputError, UsageError
+from normeq.errors import UsageError
 from normeq.images.array import ArraySource, ColorArraySource
-from normeq.images.axes import axes_from_names, default_axes
 from normeq.images.bayer import Bayer
 from normeq.images.source import checked_dtype
 from normeq.noise import NoiseModel
@@ -223,10 +222,10 @@ def denoise(
             f"denoise takes arrays: for the file '{os.fspath(image)}' call normeq.denoise_files, "
             "or pass normeq.images.read(...)."
         )
-    array, restore = _as_array(image)
+    array, restore = as_array(image)
     choice = Choice(model, device, compile, value_range, ensemble)
     options = NoiseOptions(sigma, noise, strength, each_plane)
-    axes = _axes(image, array, axes, channel_axis)
+    axes = axes_of(image, array, axes, channel_axis)
     out = None if output_dtype is None else checked_dtype(np.dtype(output_dtype), "output_dtype")
     how = WalkOptions(nan, out, tile, value_range, bayer, cancel)
     if is_lazy(array):
@@ -268,50 +267,3 @@ def _source(channels: int, array: NDArray[Any], axes: str) -> ArraySource | Colo
     """Return an array as an image, its channels together if the denoiser takes several."""
     together = channels > 1 and "C" in axes
     return ColorArraySource(array, axes) if together else ArraySource(array, axes)
-
-
-def _axes(image: Any, array: Any, axes: str | None, channel_axis: int | None) -> str:
-    """Name the axes of an array from what the caller, or the image itself, says of them."""
-    if axes is not None and channel_axis is not None:
-        raise UsageError("pass axes or channel_axis, not both: axes='YXC' says where channels are.")
-    if axes is not None:
-        return axes
-    if channel_axis is None:
-        named = axes_from_names(image.dims) if _is_labelled(image) else None
-        return named or default_axes(array.shape, "pass channel_axis=-1")
-    if not -array.ndim <= channel_axis < array.ndim or array.ndim < 3:
-        raise UsageError(f"channel_axis {channel_axis} does not exist in shape {array.shape}.")
-    channel = channel_axis % array.ndim
-    letters = "Q" * (array.ndim - 3) + "YX"
-    return f"{letters[:channel]}C{letters[channel:]}"
-
-
-def _is_labelled(image: object) -> bool:
-    """Tell whether an image is an `xarray.DataArray`, without importing xarray."""
-    xarray = sys.modules.get("xarray")
-    return xarray is not None and isinstance(image, xarray.DataArray)
-
-
-def _as_array(image: Any) -> tuple[Any, Callable[[Any], Any]]:
-    """Return an image as an array, and what turns an array into the image's kind again."""
-    if _is_labelled(image):
-        array, restore = _as_array(image.data)
-        return array, lambda output: image.copy(data=restore(output))
-    if is_lazy(image):
-        return image, lambda output: output
-    if isinstance(image, torch.Tensor):
-        plain = image.detach().cpu()
-        half = plain.dtype == torch.bfloat16  # which NumPy does not have
-        array = (plain.float() if half else plain).numpy()
-
-        def restore(output: NDArray[Any]) -> torch.Tensor:
-            tensor = torch.from_numpy(output).to(image.device)
-            return tensor.to(torch.bfloat16) if half else tensor
-
-        return array, restore
-    if isinstance(image, np.ma.MaskedArray):
-        raise InputError("masked arrays are not denoised: pass image.filled(nan) with nan='keep'.")
-    array = np.asarray(image)
-    if type(image) is not np.ndarray and hasattr(image, "__array_wrap__"):
-        return array, image.__array_wrap__
-    return array, lambda output: output

@@ -14,10 +14,11 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from normeq.denoising.image_job import ImageJob, TileJob
+from normeq.denoising.image_job import ImageJob
 from normeq.denoising.image_parts import Place
 from normeq.denoising.noise_options import NoiseOptions
 from normeq.denoising.pixel_noise import PixelNoise, known_noise
+from normeq.denoising.tile_jobs import TileJob
 from normeq.errors import UsageError
 from normeq.noise.unit_probes import unit_probe
 

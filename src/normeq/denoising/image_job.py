@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -18,10 +18,10 @@ from normeq.denoising.denoiser import Denoiser
 from normeq.denoising.missing import FILL_DEPTH, keep_apart, missing_pixels
 from normeq.denoising.plane import Plane
 from normeq.denoising.plane_noise import PlaneNoise
+from normeq.denoising.tile_jobs import TileJob, batches
 from normeq.denoising.tiles import Plan, Tile, plan_tiles, reach, widened
 from normeq.denoising.units import (
     Floats,
-    Mask,
     Moments,
     Statistics,
     choose_units,
@@ -36,7 +36,7 @@ from normeq.images.source import ImageSource, Pixels
 RegionReader = Callable[[int, slice, slice], Pixels]
 
 #: Gives floating-point values for each of some tiles of one shape, in place of the denoised image.
-Measure = Callable[["ImageJob", Sequence["TileJob"]], Iterable[Floats]]
+Measure = Callable[["ImageJob", Sequence[TileJob]], Iterable[Floats]]
 
 # Statistics are taken of this many pixels at a time, which need several copies of themselves.
 _PIXELS_IN_DOUBLE = 2**18
@@ -213,7 +213,7 @@ class ImageJob:
     ) -> Iterator[list[TileJob]]:
         """Cut a rectangle of several frames into tiles; yield those that run together."""
         jobs = (job for frame in planes for job in self._jobs(planes[frame], rows, columns, read))
-        return _batches(jobs, self.plan.batch)
+        return batches(jobs, self.plan.batch)
 
     def _jobs(
         self, planes: Sequence[Plane], rows: slice, columns: slice, read: RegionReader
@@ -300,32 +300,3 @@ def _sample_groups(denoiser: Denoiser, source: ImageSource) -> list[list[int]]:
             f"{len(samples)}: use a model for gray images, which denoises channel by channel."
         )
     return [samples]
-
-
-class TileJob(NamedTuple):
-    """A tile of a plane: what the denoiser gets, and what it must not touch."""
-
-    plane: Plane
-    tile: Tile
-    values: Floats
-    stored: Pixels
-    missing: Mask
-    #: Noise level, or a map of it ``(1, H, W)``, in the denoiser's units; None if it is not told.
-    sigma: Floats | None
-
-    @property
-    def crop(self) -> tuple[slice, slice, slice]:
-        """Where the result lies in what the denoiser gets."""
-        return (slice(None), *self.tile.crop)
-
-
-def _batches(jobs: Iterable[TileJob], size: int) -> Iterator[list[TileJob]]:
-    """Group consecutive jobs whose tiles have one shape, at most `size` of them."""
-    group: list[TileJob] = []
-    for job in jobs:
-        if group and (len(group) == size or job.values.shape != group[0].values.shape):
-            yield group
-            group = []
-        group.append(job)
-    if group:
-        yield group

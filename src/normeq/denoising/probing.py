@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from normeq.denoising.bands import Frames, Walk
 from normeq.denoising.error_bars import ErrorBars
-from normeq.denoising.image_job import TileJob
 from normeq.denoising.image_parts import Place
+from normeq.denoising.tile_jobs import TileJob
 from normeq.noise.sampling import Region, sampled_regions
 
 Floats = NDArray[np.float64]
