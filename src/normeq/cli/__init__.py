@@ -23,6 +23,7 @@ from normeq.cli.demo import demo
 from normeq.cli.denoise import denoise
 from normeq.cli.evaluate import evaluate
 from normeq.cli.explain import explain
+from normeq.cli.explore import explore
 from normeq.cli.export import export
 from normeq.cli.import_weights import import_weights
 from normeq.cli.info import info
@@ -104,6 +105,7 @@ for _command in (
     denoise,
     evaluate,
     explain,
+    explore,
     export,
     import_weights,
     info,

@@ -9,9 +9,6 @@ import logging
 from collections.abc import Container, Iterable, Iterator, Sequence
 
 from normeq.denoising.image_job import ImageJob
-from normeq.denoising.plane import Plane
-from normeq.denoising.tiles import spans
-from normeq.denoising.units import merged_moments
 from normeq.images.source import Band, Pixels
 
 log = logging.getLogger(__name__)
@@ -56,7 +53,7 @@ class Frames:
         self._walk = walk
         self._whole: dict[int, Pixels] = {}
         self._last: tuple[int, slice, Pixels] | None = None
-        self.planes = {frame: self._planes_of(frame) for frame in frames}
+        self.planes = {frame: walk.read_planes(frame, self.read) for frame in frames}
 
     def read(self, frame: int, rows: slice, columns: slice) -> Pixels:
         """Read a part of a frame: whole rows, for many formats have no other way.
@@ -72,15 +69,6 @@ class Frames:
                 self._whole[frame] = pixels
             self._last = (frame, rows, pixels)
         return self._last[2][:, columns]
-
-    def _planes_of(self, frame: int) -> list[Plane]:
-        """Pass once over a frame and choose the units of its planes."""
-        walk, everywhere = self._walk, slice(0, self._walk.source.width)
-        parts = [
-            walk.moments(frame, self.read(frame, span.kept, everywhere))
-            for span in spans(walk.source.height, walk.plan.rows)
-        ]
-        return walk.planes(frame, map(merged_moments, zip(*parts, strict=True)))
 
     def denoised(self, frames: Sequence[int], start: int, stop: int) -> list[Band]:
         """Denoise rows ``[start, stop)`` of some of the frames."""

@@ -19,7 +19,7 @@ from normeq.denoising.missing import FILL_DEPTH, keep_apart, missing_pixels
 from normeq.denoising.plane import Plane
 from normeq.denoising.plane_noise import PlaneNoise
 from normeq.denoising.tile_jobs import TileJob, batches
-from normeq.denoising.tiles import Plan, Tile, plan_tiles, reach, widened
+from normeq.denoising.tiles import Plan, Tile, plan_tiles, reach, spans, widened
 from normeq.denoising.units import (
     Floats,
     Moments,
@@ -119,6 +119,24 @@ class ImageJob:
         if noise.transform is not None:
             values = noise.transform.forward(np.where(missing, 0.0, values))
         return Moments.of(values, missing)
+
+    def read_planes(self, frame: int, read: RegionReader | None = None) -> list[Plane]:
+        """Read a frame once, some rows at a time, and choose the units of its planes.
+
+        Parameters
+        ----------
+        frame
+            Its number.
+        read
+            Reads parts of the image, in place of its own way.
+        """
+        read = self.source.read_region if read is None else read
+        everywhere = slice(0, self.source.width)
+        parts = [
+            self.moments(frame, read(frame, span.kept, everywhere))
+            for span in spans(self.source.height, self.plan.rows)
+        ]
+        return self.planes(frame, map(merged_moments, zip(*parts, strict=True)))
 
     def planes(self, frame: int, moments: Iterable[Moments]) -> list[Plane]:
         """Choose the units of a frame's planes, given the moments of each sample of it."""

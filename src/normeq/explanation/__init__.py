@@ -2,15 +2,24 @@
 
 from normeq.explanation.adaptive_filter import MOST_PIXELS, AdaptiveFilter, explain
 from normeq.explanation.file_plane import FilePlane
-from normeq.explanation.filter_plot import describe, draw_pixels, draw_weights, filter_figure
+from normeq.explanation.filter_plot import (
+    cut_out,
+    describe,
+    draw_pixels,
+    draw_weights,
+    filter_figure,
+    shown_square,
+)
 
 __all__ = [
     "MOST_PIXELS",
     "AdaptiveFilter",
     "FilePlane",
+    "cut_out",
     "describe",
     "draw_pixels",
     "draw_weights",
     "explain",
     "filter_figure",
+    "shown_square",
 ]

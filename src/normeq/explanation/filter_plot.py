@@ -68,8 +68,8 @@ def describe(each: AdaptiveFilter) -> str:
 
 def draw_pixels(axes: Axes, each: AdaptiveFilter) -> None:
     """Draw the image around the pixel, as far as its filter is shown."""
-    view = _view(each)
-    shown = _cut(each.pixels, each, view)
+    view = shown_square(each)
+    shown = cut_out(each.pixels, each, view)
     low, high = np.quantile(shown, (_CUT, 1 - _CUT))
     if shown.ndim == 3:
         scaled = np.clip((np.moveaxis(shown, 0, -1) - low) / max(high - low, 1e-30), 0, 1)
@@ -81,8 +81,8 @@ def draw_pixels(axes: Axes, each: AdaptiveFilter) -> None:
 
 def draw_weights(axes: Axes, each: AdaptiveFilter) -> AxesImage:
     """Draw the weights over the same pixels, summed over channels; return what has the colours."""
-    view = _view(each)
-    shown = _cut(each.weights, each, view)
+    view = shown_square(each)
+    shown = cut_out(each.weights, each, view)
     shown = shown.sum(0) if shown.ndim == 3 else shown
     limit = float(np.quantile(np.abs(shown), _STRONGEST)) or 1.0
     drawn = axes.imshow(shown, cmap="RdBu_r", vmin=-limit, vmax=limit, extent=_extent(view))
@@ -95,7 +95,7 @@ def _mark(axes: Axes, each: AdaptiveFilter) -> None:
     axes.tick_params(labelsize=7)
 
 
-def _view(each: AdaptiveFilter) -> tuple[slice, slice]:
+def shown_square(each: AdaptiveFilter) -> tuple[slice, slice]:
     """Return the square around the pixel that holds nearly all of its weights."""
     weights = np.square(each.weights)
     weights = weights.sum(0) if weights.ndim == 3 else weights
@@ -111,9 +111,10 @@ def _view(each: AdaptiveFilter) -> tuple[slice, slice]:
     return top, left
 
 
-def _cut(
+def cut_out(
     values: NDArray[np.float64], each: AdaptiveFilter, view: tuple[slice, slice]
 ) -> NDArray[Any]:
+    """Return the part of a filter's weights or pixels that lies in some rows and columns."""
     rows, columns = (
         slice(shown.start - part.start, shown.stop - part.start)
         for shown, part in zip(view, each.window, strict=True)
