@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from normeq.denoising.files import denoise_files
-from normeq.denoising.one_file import Outcome
+from normeq.denoising.outcome import Outcome
 from normeq.denoising.paths import beside
 from normeq.errors import Cancelled, NormeqError, UsageError, reason
 
