@@ -39,4 +39,5 @@ def test_old_arrays_are_forgotten_beyond_the_limit() -> None:
     assert recent.get(1) is None
     assert [recent.get(number) is None for number in (0, 2, 3)] == [False] * 3
     recent.keep(3, np.zeros(20))  # in place of the other, which counts no more
-    assert recent.get(0) is not None
+    assert recent.get(0) is None
+    assert recent.get(2) is not None
