@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypedDict
 
 import torch
 from torch import Tensor
@@ -13,6 +14,17 @@ from normeq.models.network import Network, Wrapped
 from normeq.models.noise_maps import TAKES_SIGMA, TakesSigma, correlation_maps, floored, sigma_map
 from normeq.models.reach import SpatialStep, reach
 from normeq.nn import pad_to_multiple
+
+
+class SharedOptions(TypedDict, total=False):
+    """The keyword arguments that every denoising network takes; see `DenoisingNetwork`."""
+
+    takes_sigma: TakesSigma
+    takes_correlation: bool
+    channels: int
+    separate_channels: bool
+    sort: bool
+    telescoped: bool
 
 
 class DenoisingNetwork(Network):
@@ -39,7 +51,8 @@ class DenoisingNetwork(Network):
         map of σ for each channel, ``net(λ·x + μ, λ·σ) = λ·net(x, σ) + μ``. In the residual form
         alone, where the first kernels then sum to zero over each channel.
     sort
-        Whether sort pooling takes the place of ReLU in the variants that have it.
+        Whether sort pooling takes the place of ReLU in the variants that have it. In a long
+        training at a high rate, the ReLUs of a U-Net die at all scales but the finest.
     telescoped
         Whether the kernels of norm-equiv are parametrized as in the paper, for comparison.
     """
@@ -48,10 +61,10 @@ class DenoisingNetwork(Network):
         self,
         variant: Variant,
         *,
-        takes_sigma: TakesSigma,
-        takes_correlation: bool,
-        channels: int,
-        separate_channels: bool,
+        takes_sigma: TakesSigma = "never",
+        takes_correlation: bool = False,
+        channels: int = 1,
+        separate_channels: bool = False,
         sort: bool = False,
         telescoped: bool = False,
     ) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Unpack
 
 from normeq.models.building_blocks import Variant
-from normeq.models.noise_maps import TakesSigma
+from normeq.models.denoising_network import SharedOptions
 from normeq.models.unet import UNet
 
 
@@ -14,7 +15,7 @@ class DRUNet(UNet):
 
     Parameters
     ----------
-    variant, takes_sigma, takes_correlation, channels, separate_channels, telescoped
+    variant, shared
         See `DenoisingNetwork`.
     widths
         Channels at each scale, the finest first.
@@ -35,22 +36,8 @@ class DRUNet(UNet):
         self,
         variant: Variant,
         *,
-        takes_sigma: TakesSigma = "never",
-        takes_correlation: bool = False,
-        channels: int = 1,
-        separate_channels: bool = False,
         widths: Sequence[int] = (64, 128, 256, 512),
         blocks: int = 4,
-        telescoped: bool = False,
+        **shared: Unpack[SharedOptions],
     ) -> None:
-        super().__init__(
-            variant,
-            takes_sigma=takes_sigma,
-            takes_correlation=takes_correlation,
-            channels=channels,
-            separate_channels=separate_channels,
-            widths=widths,
-            blocks=blocks,
-            unshuffle=1,
-            telescoped=telescoped,
-        )
+        super().__init__(variant, widths=widths, blocks=blocks, unshuffle=1, **shared)

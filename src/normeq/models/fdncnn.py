@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Unpack
+
 from torch import Tensor
 
 from normeq.errors import UsageError
 from normeq.models.building_blocks import Variant, conv_stack
-from normeq.models.denoising_network import DenoisingNetwork
-from normeq.models.noise_maps import TakesSigma
+from normeq.models.denoising_network import DenoisingNetwork, SharedOptions
 from normeq.models.reach import SpatialStep
 
 
@@ -16,7 +17,7 @@ class FDnCNN(DenoisingNetwork):
 
     Parameters
     ----------
-    variant, takes_sigma, takes_correlation, channels, separate_channels, telescoped
+    variant, shared
         See `DenoisingNetwork`.
     width
         Channels of the hidden layers.
@@ -40,30 +41,19 @@ class FDnCNN(DenoisingNetwork):
         self,
         variant: Variant,
         *,
-        takes_sigma: TakesSigma = "never",
-        takes_correlation: bool = False,
-        channels: int = 1,
-        separate_channels: bool = False,
         width: int = 64,
         depth: int = 20,
         residual: bool = False,
-        telescoped: bool = False,
+        **shared: Unpack[SharedOptions],
     ) -> None:
         if residual and variant not in ("ordinary", "scale-equiv"):
             raise UsageError(
                 f"fdncnn with residual=True cannot be {variant}: use 'norm-equiv-residual' "
                 "without it."
             )
-        super().__init__(
-            variant,
-            takes_sigma=takes_sigma,
-            takes_correlation=takes_correlation,
-            channels=channels,
-            separate_channels=separate_channels,
-            telescoped=telescoped,
-        )
+        super().__init__(variant, **shared)
         self.residual = residual
-        self.layers = conv_stack(self.build, channels, width, depth, self.maps, self.offsets)
+        self.layers = conv_stack(self.build, self.channels, width, depth, self.maps, self.offsets)
         self._set_geometry([SpatialStep("kernel", 1)] * depth)
 
     def transform(self, x: Tensor) -> Tensor:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Unpack
+
 from torch import Tensor
 from torch.nn import functional as F
 
 from normeq.models.building_blocks import Variant, conv_stack, fold_image
-from normeq.models.denoising_network import DenoisingNetwork
-from normeq.models.noise_maps import TakesSigma
+from normeq.models.denoising_network import DenoisingNetwork, SharedOptions
 from normeq.models.reach import SpatialStep
 
 
@@ -16,7 +17,7 @@ class FFDNet(DenoisingNetwork):
 
     Parameters
     ----------
-    variant, takes_sigma, takes_correlation, channels, separate_channels
+    variant, shared
         See `DenoisingNetwork`.
     width
         Channels of the hidden layers.
@@ -37,21 +38,14 @@ class FFDNet(DenoisingNetwork):
         self,
         variant: Variant,
         *,
-        takes_sigma: TakesSigma = "never",
-        takes_correlation: bool = False,
-        channels: int = 1,
-        separate_channels: bool = False,
         width: int = 64,
         depth: int = 15,
+        **shared: Unpack[SharedOptions],
     ) -> None:
-        super().__init__(
-            variant,
-            takes_sigma=takes_sigma,
-            takes_correlation=takes_correlation,
-            channels=channels,
-            separate_channels=separate_channels,
+        super().__init__(variant, **shared)
+        self.layers = conv_stack(
+            self.build, 4 * self.channels, width, depth, self.maps, self.offsets
         )
-        self.layers = conv_stack(self.build, 4 * channels, width, depth, self.maps, self.offsets)
         self._set_geometry(
             [SpatialStep("down", 2), *[SpatialStep("kernel", 1)] * depth, SpatialStep("up", 2)]
         )

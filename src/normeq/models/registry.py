@@ -72,8 +72,7 @@ def create(name: str, variant: Variant = "norm-equiv", **options: Any) -> Networ
     architecture = _architecture(name)
     if variant not in VARIANTS:
         raise UsageError(f"variant {variant!r} is unknown: use one of {', '.join(VARIANTS)}.")
-    arguments = inspect.signature(architecture)
-    known = [parameter for parameter in arguments.parameters if parameter != "variant"]
+    known = _defaults(architecture)
     if "takes_sigma" in known and "blind" in options:
         if "takes_sigma" in options:
             raise UsageError("blind and takes_sigma mean the same: pass only one.")
@@ -82,8 +81,6 @@ def create(name: str, variant: Variant = "norm-equiv", **options: Any) -> Networ
     if unknown:
         raise UsageError(f"{name} has no option {unknown[0]!r}: it has {', '.join(known)}.")
     check_sizes(options)
-    config = arguments.bind(variant, **options)
-    config.apply_defaults()
     network: Network | Wrapped
     if variant == "norm-equiv-wrapped":
         inner = architecture("ordinary", **options)
@@ -96,9 +93,17 @@ def create(name: str, variant: Variant = "norm-equiv", **options: Any) -> Networ
         network = architecture(variant, **options)
     network.config = {
         key: list(value) if isinstance(value, tuple) else value
-        for key, value in config.arguments.items()
+        for key, value in {"variant": variant, **known, **options}.items()
     }
     return network
+
+
+def _defaults(architecture: Callable[..., Network]) -> dict[str, Any]:
+    """Return the options of a network and their defaults, those that all denoisers share first."""
+    parameters = [*inspect.signature(architecture).parameters.values()]
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+        parameters = [*inspect.signature(DenoisingNetwork).parameters.values(), *parameters]
+    return {each.name: each.default for each in parameters if each.kind is each.KEYWORD_ONLY}
 
 
 def _architecture(name: str) -> Callable[..., Network]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Unpack
 
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from normeq.models.building_blocks import ResidualBlock, Variant, fold_image
-from normeq.models.denoising_network import DenoisingNetwork
-from normeq.models.noise_maps import TakesSigma
+from normeq.models.denoising_network import DenoisingNetwork, SharedOptions
 from normeq.models.reach import SpatialStep
 
 
@@ -19,7 +19,7 @@ class UNet(DenoisingNetwork):
 
     Parameters
     ----------
-    variant, takes_sigma, takes_correlation, channels, separate_channels, telescoped
+    variant, shared
         See `DenoisingNetwork`.
     widths
         Channels at each scale, the finest first.
@@ -27,9 +27,6 @@ class UNet(DenoisingNetwork):
         Residual blocks at each scale, on the way down and again on the way up.
     unshuffle
         The factor by which the image is folded into channels before the first convolution.
-    sort
-        Whether sort pooling takes the place of ReLU in the variants that have it. In a long
-        training at a high rate, ReLUs die at all scales but the finest.
 
     Examples
     --------
@@ -45,28 +42,15 @@ class UNet(DenoisingNetwork):
         self,
         variant: Variant,
         *,
-        takes_sigma: TakesSigma = "never",
-        takes_correlation: bool = False,
-        channels: int = 1,
-        separate_channels: bool = False,
         widths: Sequence[int] = (32, 64, 128),
         blocks: int = 2,
         unshuffle: int = 2,
-        sort: bool = False,
-        telescoped: bool = False,
+        **shared: Unpack[SharedOptions],
     ) -> None:
-        super().__init__(
-            variant,
-            takes_sigma=takes_sigma,
-            takes_correlation=takes_correlation,
-            channels=channels,
-            separate_channels=separate_channels,
-            sort=sort,
-            telescoped=telescoped,
-        )
+        super().__init__(variant, **shared)
         build = self.build
         gains = build.branch_gains(blocks * (2 * len(widths) - 1))
-        folded = channels * unshuffle**2
+        folded = self.channels * unshuffle**2
         coarser = list(pairwise(widths))
 
         def scale(width: int) -> list[nn.Module]:
