@@ -8,6 +8,7 @@ from types import FrameType
 _NEXT = {
     "denoise": "run it again with --skip-existing to continue: finished results are kept, and "
     "a Zarr resumes",
+    "explore": "run it again to see the page again",
     "reproduce": "run it again to continue: trained networks are kept",
     "train": "run it again with --resume to continue",
 }

@@ -90,17 +90,18 @@ def tile_pixels(
 
 
 def halved(pixels: Floats) -> Floats:
-    """Return means over 2x2 pixels, or over those that are there and have a value.
+    """Return means over 2x2 pixels, or over those of them that are there and have a value.
 
     >>> halved(np.array([[1.0, 3.0, 7.0], [5.0, np.nan, 9.0]])[..., None])[..., 0]
     array([[3., 8.]])
     """
     odd = [(0, length % 2) for length in pixels.shape[:2]]
-    padded = np.pad(pixels, [*odd, (0, 0)], constant_values=np.nan)
+    padded = np.pad(pixels, [*odd, (0, 0)], mode="edge")
     blocks = padded.reshape(padded.shape[0] // 2, 2, padded.shape[1] // 2, 2, -1)
+    mean = np.mean if np.isfinite(padded).all() else np.nanmean
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # no pixel of the four has a value
-        means: Floats = np.nanmean(blocks, axis=(1, 3))
+        means: Floats = mean(blocks, axis=(1, 3))
     return means
 
 

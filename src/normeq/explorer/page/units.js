@@ -60,8 +60,10 @@ export class Units {
     this.control?.abort();
     this.control = new AbortController();
     const { setting, frame } = this.viewer.state;
-    if (setting.gain === 1 && setting.offset === 0) {
-      this.say("", "Move a slider", "The largest error is measured in the middle of the view.");
+    const unchanged = setting.gain === 1 && setting.offset === 0;
+    document.getElementById("reset-units").hidden = unchanged;
+    if (unchanged) {
+      this.say("", "Move a slider to measure the error.");
       return;
     }
     this.say("", "Measuring …", "");

@@ -1,0 +1,72 @@
+"""The picture of explore.md: the page of a noisy photograph, in headless Chromium.
+
+PYTHONPATH=tests python docs/screenshots.py
+"""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+from pathlib import Path
+
+import numpy as np
+from helpers.browser import running_browser
+from selenium.webdriver import ActionChains
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.wait import WebDriverWait
+
+from normeq._support.photograph import sample_photograph
+from normeq.explorer.serving import PageServer
+from normeq.images import open_image, write
+
+FIGURES = Path(__file__).parent / "figures"
+PATIENCE = 600
+
+
+def noisy_photograph(folder: Path) -> Path:
+    """Write a photograph in counts, with an offset and noise as a camera has."""
+    counts = 400 + 2000 * sample_photograph()
+    noise = np.random.default_rng(0).normal(0, 200, counts.shape)
+    write(folder / "camera.tif", np.clip(counts + noise, 0, None).round().astype(np.uint16))
+    return folder / "camera.tif"
+
+
+def take_picture(address: str, target: Path) -> None:
+    """Open a page, change its units, point at a pixel, and save what is seen."""
+    with running_browser(1440, 1083) as browser:
+
+        def text(name: str) -> str:
+            return browser.find_element(By.ID, name).text
+
+        def wait(name: str, wanted: str) -> None:
+            WebDriverWait(browser, PATIENCE).until(lambda _: wanted in text(name))
+
+        browser.get(address)
+        wait("status", "Everything in view")
+        browser.find_element(By.ID, "gain").send_keys(Keys.ARROW_LEFT * 20)
+        browser.find_element(By.ID, "offset").send_keys(Keys.ARROW_RIGHT * 12)
+        wait("follows", "The output follows")
+        wait("status", "Everything in view")
+        viewer = browser.find_element(By.ID, "viewer")
+        ActionChains(browser).move_to_element_with_offset(viewer, 145, -47).perform()
+        wait("filter-sum", "1.0000")
+        browser.save_screenshot(str(target))
+
+
+def main() -> None:
+    """Write the picture."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = noisy_photograph(Path(folder))
+        with open_image(path) as image, PageServer(image) as server:
+            thread = threading.Thread(target=server.run)
+            thread.start()
+            try:
+                take_picture(server.address, FIGURES / "explore.png")
+            finally:
+                server.stop()
+                thread.join()
+
+
+if __name__ == "__main__":
+    main()
