@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from normeq import classical, images, models, nn, noise
     from normeq._support.allocator import keep_freed
+    from normeq.adaptation import adapt
     from normeq.certification import Status, certify
     from normeq.conversion import convert
     from normeq.denoising.arrays import denoise
@@ -30,6 +31,7 @@ __version__ = "0.1.0"
 _HOME = {
     "NormeqError": "normeq.errors",
     "Status": "normeq.certification",
+    "adapt": "normeq.adaptation",
     "assert_equivariant": "normeq.equivariance",
     "certify": "normeq.certification",
     "convert": "normeq.conversion",
@@ -51,6 +53,7 @@ _SUBPACKAGES = ("classical", "images", "models", "nn", "noise")
 __all__ = [
     "NormeqError",
     "Status",
+    "adapt",
     "assert_equivariant",
     "certify",
     "classical",

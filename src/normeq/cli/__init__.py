@@ -15,6 +15,7 @@ from typer.core import TyperCommand, TyperGroup
 from normeq import __version__
 from normeq._support.allocator import keep_freed
 from normeq.cli import stopping
+from normeq.cli.adapt import adapt
 from normeq.cli.bench import bench
 from normeq.cli.check import check
 from normeq.cli.configuration import read_defaults
@@ -98,6 +99,7 @@ def _options(
 
 
 for _command in (
+    adapt,
     bench,
     check,
     convert,

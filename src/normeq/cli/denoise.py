@@ -7,6 +7,7 @@ import logging
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
@@ -19,7 +20,11 @@ from normeq.errors import NormeqError, UsageError
 
 if TYPE_CHECKING:
     from normeq.denoising.local_runner import Runner
+    from normeq.denoising.noise_options import NoiseOptions
     from normeq.denoising.outcome import Outcome
+    from normeq.denoising.preparation import Choice
+    from normeq.denoising.walk_options import WalkOptions
+    from normeq.models import DenoisingNetwork
 
 
 def denoise(
@@ -40,6 +45,12 @@ def denoise(
     offset: options.Offset = None,
     model: options.Model = "default",
     ensemble: options.Ensemble = options.Symmetries.ONE,
+    adapt: Annotated[
+        bool,
+        typer.Option(
+            "--adapt", help="First tune the model on all these images, as normeq adapt does."
+        ),
+    ] = False,
     axes: options.Axes = None,
     hdu: Annotated[
         str | None, typer.Option(help="FITS HDUs to denoise, such as SCI or 1,4; default: all.")
@@ -153,6 +164,8 @@ def denoise(
         stack.enter_context(shown_messages(level))
         choice.check(stated)
         paths, targets = stack.enter_context(_places(inputs, output))
+        if adapt and not dry_run:
+            choice = replace(choice, model=_adapted(paths, axes, choice, stated, walk, lines))
         how = FileOptions(
             stated,
             axes,
@@ -175,6 +188,30 @@ def denoise(
     if as_json:
         typer.echo(json.dumps(summary(model, outcomes), indent=2))
     raise typer.Exit(any(outcome.status == "failed" for outcome in outcomes))
+
+
+def _adapted(
+    paths: list[Path],
+    axes: str | None,
+    choice: Choice,
+    noise: NoiseOptions,
+    walk: WalkOptions,
+    lines: TextIO | None,
+) -> DenoisingNetwork:
+    """Tune the model on all images, and say what came of it."""
+    from normeq.adaptation.own_images import opened_images
+    from normeq.adaptation.tuning_job import STEPS, TuningOptions, tune
+    from normeq.denoising.progress import progress_bar
+
+    with (
+        opened_images(paths, axes) as sources,
+        progress_bar(STEPS, hidden=None if lines else True) as bar,
+    ):
+        bar.set_description("adapting")
+        tuned = tune(sources, choice, noise, TuningOptions(STEPS, bayer=walk.bayer), bar.update)
+    if lines is not None:
+        typer.echo(tuned.message, file=lines)
+    return tuned.network
 
 
 @contextmanager

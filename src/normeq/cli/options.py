@@ -102,3 +102,14 @@ ReadNoise = Annotated[
 Offset = Annotated[
     float | None, typer.Option(help="Calibrated camera: mean grey level in the dark.")
 ]
+SameScene = Annotated[
+    bool,
+    typer.Option(
+        "--same-scene",
+        help="The frames of a stack show one scene, and differ by their noise alone: they teach "
+        "each other.",
+    ),
+]
+Steps = Annotated[int | None, typer.Option(min=1, help="Steps of the tuning, at most.")]
+Minutes = Annotated[float | None, typer.Option(help="Time of the tuning, at most.")]
+Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same weights.")]

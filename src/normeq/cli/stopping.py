@@ -6,6 +6,7 @@ import signal
 from types import FrameType
 
 _NEXT = {
+    "adapt": "run it again with --resume to continue",
     "denoise": "run it again with --skip-existing to continue: finished results are kept, and "
     "a Zarr resumes",
     "explore": "run it again to see the page again",

@@ -35,11 +35,12 @@ def train(
 
     try:
         from normeq import training
+        from normeq.training.loop import train as run  # which needs what an extra installs
     except ModuleNotFoundError as error:
         raise UsageError(
             f"training needs the package {error.name}: pip install 'normeq[train]'."
         ) from error
-    training.train(
+    run(
         training.load_recipe(recipe, overrides),
         data,
         out,

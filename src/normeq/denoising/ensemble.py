@@ -55,7 +55,8 @@ class Symmetry:
         return np.flip(image, axes)
 
 
-_EVERY = [
+#: All eight.
+EVERY_SYMMETRY = [
     Symmetry(transposed, (down, across))
     for transposed in (False, True)
     for down in (False, True)
@@ -64,7 +65,7 @@ _EVERY = [
 _SYMMETRIES = {
     1: [Symmetry()],
     2: [Symmetry(), Symmetry(transposed=True, flips=(True, True))],
-    8: _EVERY,
+    8: EVERY_SYMMETRY,
 }
 
 

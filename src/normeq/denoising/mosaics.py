@@ -10,7 +10,7 @@ from normeq.denoising.noise_options import NoiseOptions
 from normeq.denoising.preparation import Choice
 from normeq.denoising.walk_options import WalkOptions
 from normeq.errors import InputError
-from normeq.images.bayer import PHASES, BayerSource, interleaved
+from normeq.images.bayer import PHASES, Bayer, BayerSource, interleaved
 from normeq.images.source import Band, ImageSource
 from normeq.noise.mosaic import is_bayer_mosaic_of
 
@@ -31,18 +31,29 @@ def start_walk(
         What the caller says about the model, the noise and the run. An image that looks
         like a mosaic is refused unless ``options.bayer`` says what it is.
     """
-    if options.bayer is None and _looks_like_a_mosaic(source):
+    planes = seen_planes(source, options.bayer)
+    denoiser, assumed = choice.prepare(planes, noise)
+    kind = MosaicWalk if isinstance(planes, BayerSource) else Walk
+    return kind(denoiser, planes, assumed, options)
+
+
+def seen_planes(source: ImageSource, bayer: Bayer | None) -> ImageSource:
+    """Return an image as it is denoised: as it is, or as the four planes of a mosaic.
+
+    Parameters
+    ----------
+    source
+        The image.
+    bayer
+        The pattern of a mosaic; if None, an image that looks like one is refused.
+    """
+    if bayer is None and _looks_like_a_mosaic(source):
         raise InputError(
             "the image looks like the Bayer mosaic of a camera, whose neighbouring pixels have "
             "different colours: name its pattern with bayer='RGGB' (--bayer RGGB), or override "
             "this with 'none'."
         )
-    if options.bayer in (None, "none"):
-        denoiser, assumed = choice.prepare(source, noise)
-        return Walk(denoiser, source, assumed, options)
-    planes = BayerSource(source)
-    denoiser, assumed = choice.prepare(planes, noise)
-    return MosaicWalk(denoiser, planes, assumed, options)
+    return source if bayer in (None, "none") else BayerSource(source)
 
 
 def _looks_like_a_mosaic(source: ImageSource) -> bool:

@@ -119,7 +119,8 @@ def denoiser_for(
 def _new_denoiser(
     model: str | Callable[..., Any], device: str, compile: bool, prove: bool
 ) -> Denoiser:
-    name = model if isinstance(model, str) else type(model).__name__
+    card: dict[str, Any] = getattr(model, "card", {})
+    name = model if isinstance(model, str) else card.get("name", type(model).__name__)
     if isinstance(model, str) and is_onnx(model):
         function: Callable[..., Any] = OnnxNetwork(model, device)
     else:

@@ -206,6 +206,8 @@ def training_package() -> Any:
     """Return `normeq.training`, or say which extra it needs."""
     try:
         from normeq import training
+
+        training.train  # loaded now, with what an extra installs  # noqa: B018
     except ModuleNotFoundError as error:
         raise UsageError(
             f"training needs the package {error.name}: pip install 'normeq[train]'."

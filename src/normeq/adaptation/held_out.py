@@ -1,0 +1,303 @@
+"""Tiles that no step sees: on them, the error before and after is estimated.
+
+The difference between two networks is estimated with the same noise and the same probes, so that
+most of the fluctuation cancels. What an error in the noise level would do to it is part of the
+verdict: a gain counts only if it is one at every level that is plausible.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from normeq.adaptation.noisy_planes import NoisyPlane, NoisyTile
+from normeq.adaptation.risk import STEP, mean_risk, probe
+from normeq.adaptation.tile_batch import TileBatch, output_of
+from normeq.errors import InputError
+
+Floats = NDArray[np.float64]
+
+# One tile of this many is held out, at least as many as tell anything, at most as many as pay.
+_SHARE = 4
+_FEWEST = 4
+_MOST = 20
+# Sides of the tiles: of a large image, and of one with too few such tiles.
+_SIDES = (64, 32)
+# Pixels around a tile that are read with it: what lies beyond them matters little.
+_MARGIN = 32
+_PROBES = 2
+# Noise levels beside the estimated ones that are still plausible.
+_DOUBT = 0.01
+# How far the level that a network implies may be from the estimated one.
+_FARTHEST = 1.18
+# The smallest squared error, in units of the noise, that shares are taken of.
+_LEAST_ERROR = 1e-3
+# A gain that is not larger than this many standard errors may be chance.
+_ERRORS = 2.0
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A square of a plane that is held out."""
+
+    plane: int
+    rows: slice
+    columns: slice
+
+
+@dataclass(frozen=True)
+class Window:
+    """A cell with its surroundings, and the probes it is judged with."""
+
+    tile: NoisyTile
+    probes: list[Floats]
+    inside: tuple[slice, slice, slice]
+    target: Floats | None
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What the estimate of the squared error is made of, pixel by pixel, in units of the noise.
+
+    Attributes
+    ----------
+    residual
+        Squared difference between output and input or, for repeated frames, another frame.
+    divergence
+        Derivative of the output by the input; zero where the target is another frame.
+    """
+
+    residual: list[Floats]
+    divergence: list[Floats]
+
+
+@dataclass(frozen=True)
+class Gain:
+    """By how much an estimated squared error fell, as a share of it.
+
+    Attributes
+    ----------
+    share
+        The least over all plausible noise levels.
+    error
+        Its standard error.
+    rmse
+        The estimated root mean squared error now, in the image's units.
+    """
+
+    share: float
+    error: float
+    rmse: float
+
+    @property
+    def certain(self) -> float:
+        """What is gained for certain: the share less twice its standard error."""
+        return self.share - _ERRORS * self.error
+
+    @property
+    def decibels(self) -> float:
+        """The gain as a difference of PSNR."""
+        return -10 * math.log10(max(1 - self.share, 1e-12))
+
+
+def choose_cells(planes: Sequence[NoisyPlane], seed: int) -> list[Cell]:
+    """Choose the squares that are held out, spread at random over all planes.
+
+    Parameters
+    ----------
+    planes
+        All planes there are.
+    seed
+        Of the choice.
+    """
+    for side in _SIDES:
+        grids = [(plane.size[0] // side, plane.size[1] // side) for plane in planes]
+        counts = np.array([down * across for down, across in grids])
+        total = int(counts.sum())
+        if total >= _SHARE * _FEWEST:
+            break
+    else:
+        raise InputError(
+            "there are too few pixels to adapt to: it takes at least "
+            f"{_SHARE * _FEWEST} squares of {_SIDES[-1]} x {_SIDES[-1]} pixels, in all images."
+        )
+    chosen = np.random.default_rng([seed, 0]).choice(
+        total, min(_MOST, total // _SHARE), replace=False, shuffle=False
+    )
+    ends = np.cumsum(counts)
+    cells = []
+    for number in sorted(int(index) for index in chosen):
+        plane = int(np.searchsorted(ends, number, side="right"))
+        row, column = divmod(number - int(ends[plane] - counts[plane]), grids[plane][1])
+        rows = slice(row * side, (row + 1) * side)
+        cells.append(Cell(plane, rows, slice(column * side, (column + 1) * side)))
+    return cells
+
+
+class HeldOut:
+    """The held-out cells of some planes, and the estimates of a network's error on them.
+
+    Parameters
+    ----------
+    planes
+        All planes there are.
+    seed
+        Of the cells and the probes.
+    repeated
+        Whether the frames of each image show one scene: then another frame is the target, and
+        nothing needs to be known of the noise.
+    """
+
+    def __init__(self, planes: Sequence[NoisyPlane], seed: int, repeated: bool = False) -> None:
+        self.cells = choose_cells(planes, seed)
+        # Frames of one scene are each other's targets: what is held out of one is so of all.
+        self._groups = [
+            (id(plane.source), plane.sample, plane.alike if repeated else plane.frame)
+            for plane in planes
+        ]
+        rng = np.random.default_rng([seed, 1])
+        self._windows = [
+            self._window(planes[cell.plane], cell, rng, repeated) for cell in self.cells
+        ]
+
+    @staticmethod
+    def _window(plane: NoisyPlane, cell: Cell, rng: np.random.Generator, repeated: bool) -> Window:
+        rows, columns = (
+            slice(max(0, span.start - _MARGIN), min(extent, span.stop + _MARGIN))
+            for span, extent in zip((cell.rows, cell.columns), plane.size, strict=True)
+        )
+        tile = plane.tile(rows, columns)
+        inside = (
+            slice(None),
+            slice(cell.rows.start - rows.start, cell.rows.stop - rows.start),
+            slice(cell.columns.start - columns.start, cell.columns.stop - columns.start),
+        )
+        if repeated:
+            return Window(tile, [], inside, plane.repetition(tile, rows, columns, rng))
+        shape = tile.values.shape
+        return Window(
+            tile, [probe(shape, rng, plane.correlation) for _ in range(_PROBES)], inside, None
+        )
+
+    def trains(self, plane: int, rows: slice, columns: slice) -> NDArray[np.bool_]:
+        """Return which pixels of a rectangle belong to no held-out cell."""
+        free = np.ones((rows.stop - rows.start, columns.stop - columns.start), bool)
+        for cell in self.cells:
+            if self._groups[cell.plane] == self._groups[plane]:
+                down, across = (
+                    slice(max(0, held.start - seen.start), max(0, held.stop - seen.start))
+                    for held, seen in zip((cell.rows, cell.columns), (rows, columns), strict=True)
+                )
+                free[down, across] = False
+        return free
+
+    @torch.inference_mode()
+    def terms(self, net: nn.Module) -> Terms:
+        """Run a network on the held-out tiles."""
+        residual, divergence = [], []
+        for window in self._windows:
+            tile = window.tile
+            output = _run(net, tile, tile.values)
+            known = np.where(tile.known, 1.0, np.nan)
+            target = tile.values if window.target is None else window.target
+            slope = np.zeros_like(output)
+            for drawn in window.probes:
+                moved = tile.values + STEP * tile.sigma * drawn
+                change = _run(net, tile, moved) - output
+                slope += tile.sigma * drawn * change / (STEP * len(window.probes))
+            residual.append(((output - target) ** 2 * known)[window.inside])
+            divergence.append((slope * known)[window.inside])
+        return Terms(residual, divergence)
+
+    def implied_level(self, terms: Terms) -> float:
+        """Return the noise level at which a network removes neither too much nor too little.
+
+        For the best denoiser of noise of level σ, the mean of ``(f(y) - y)²`` is σ² times one less
+        the mean divergence. A network that works out the level by itself is more often right about
+        it than an estimate from the image, which takes texture for noise; the result stays within
+        a sixth of that estimate.
+        """
+        residual, divergence = (
+            float(np.nanmean(np.concatenate([each.ravel() for each in part])))
+            for part in (terms.residual, terms.divergence)
+        )
+        level = math.sqrt(residual / max(1 - divergence, 1e-3))
+        return min(max(level, 1 / _FARTHEST), _FARTHEST)
+
+    def mse(self, terms: Terms, level: float) -> float:
+        """Return the estimated mean squared error of a network, in units of the noise."""
+        return max(float(self._errors(terms, level).mean()), _LEAST_ERROR)
+
+    def rmse(self, terms: Terms, level: float) -> float:
+        """Return the estimated root mean squared error of a network, in the image's units."""
+        units = np.array([window.tile.unit for window in self._windows])
+        return math.sqrt(max(float((self._errors(terms, level) * units**2).mean()), 0.0))
+
+    def _errors(self, terms: Terms, level: float) -> Floats:
+        return np.array(
+            [
+                np.nanmean(residual + 2 * level**2 * slope) - level**2
+                for residual, slope in zip(terms.residual, terms.divergence, strict=True)
+            ]
+        )
+
+
+class Judge:
+    """Compares networks with the one that a tuning starts from.
+
+    Parameters
+    ----------
+    held_out
+        The tiles.
+    before
+        Terms of the network it starts from.
+    level
+        The level of the noise, relative to the one the tiles are in units of.
+    """
+
+    def __init__(self, held_out: HeldOut, before: Terms, level: float) -> None:
+        self._held_out = held_out
+        self._before = before
+        self._level = level
+        self._plausible = plausible_levels(level)
+        self.rmse_before = held_out.rmse(before, level)
+
+    def gain(self, net: nn.Module) -> Gain:
+        """Judge a network."""
+        after = self._held_out.terms(net)
+        rmse = self._held_out.rmse(after, self._level)
+        found = [self._gain_at(after, level, rmse) for level in self._plausible]
+        return min(found, key=lambda gain: gain.certain)
+
+    def _gain_at(self, after: Terms, level: float, rmse: float) -> Gain:
+        before = self._before
+        falls = [
+            (old - new + 2 * level**2 * (old_slope - new_slope))[0]
+            for old, new, old_slope, new_slope in zip(
+                before.residual, after.residual, before.divergence, after.divergence, strict=True
+            )
+        ]
+        fall = mean_risk(np.stack(falls))
+        error = self._held_out.mse(before, level)
+        return Gain(fall.mse / error, fall.error / error, rmse)
+
+
+def plausible_levels(level: float) -> tuple[float, float]:
+    """Return the lowest and the highest plausible level, relative to the estimated one.
+
+    >>> low, high = plausible_levels(1.05)
+    >>> round(low, 3), round(high, 3)
+    (0.99, 1.06)
+    """
+    return min(1.0, level) * (1 - _DOUBT), max(1.0, level) * (1 + _DOUBT)
+
+
+def _run(net: nn.Module, tile: NoisyTile, values: Floats) -> Floats:
+    result: Floats = output_of(net, TileBatch.of([tile], [values])).double().cpu().numpy()[0]
+    return result

@@ -1,0 +1,304 @@
+"""The job: noisy images in, a network tuned on them out, or the original if nothing is gained."""
+
+from __future__ import annotations
+
+import copy
+import logging
+import shutil
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from normeq.adaptation.held_out import HeldOut, Judge
+from normeq.adaptation.noisy_planes import NoisyPlane, noisy_planes, without_strength
+from normeq.adaptation.tile_stream import TileStream
+from normeq.adaptation.tuner import Tuner
+from normeq.denoising.assumed_noise import AssumedNoise
+from normeq.denoising.mosaics import seen_planes
+from normeq.denoising.names import resolve
+from normeq.denoising.noise_options import NoiseOptions
+from normeq.denoising.preparation import Choice
+from normeq.denoising.probes import find_device
+from normeq.errors import InputError, UsageError
+from normeq.images.bayer import Bayer
+from normeq.images.source import ImageSource
+from normeq.models import DenoisingNetwork
+from normeq.training import checkpoint
+from normeq.training.interruption import stop_requests
+
+log = logging.getLogger(__name__)
+
+#: Steps of a run that is not told how many.
+STEPS = 120
+_CHECKS = 4
+# A card names this many images and kinds of noise.
+_NAMED = 20
+
+
+@dataclass(frozen=True)
+class TuningOptions:
+    """How a network is tuned.
+
+    Attributes
+    ----------
+    steps
+        How many steps at most.
+    minutes
+        How long at most.
+    seed
+        Of tiles, noise and probes: the same seed gives the same weights.
+    same_scene
+        Whether the frames of each stack show one scene, differing by their noise alone.
+    bayer
+        The pattern of raw images of a camera.
+    checkpoints
+        Folder for the state of a run, from which it can be continued; None to keep none.
+    resume
+        Whether to continue from there.
+    """
+
+    steps: int = STEPS
+    minutes: float | None = None
+    seed: int = 0
+    same_scene: bool = False
+    bayer: Bayer | None = None
+    checkpoints: Path | None = None
+    resume: bool = False
+
+    def __post_init__(self) -> None:
+        if self.steps < 1:
+            raise UsageError(f"steps is {self.steps}; tuning takes at least 1.")
+        if self.minutes is not None and not self.minutes > 0:
+            raise UsageError(f"minutes is {self.minutes:g}; it must be positive.")
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """What became of a tuning.
+
+    Attributes
+    ----------
+    network
+        The tuned network, or the one it started from; its card says which, and all the rest.
+    improved
+        Whether the weights are new.
+    message
+        The result in a sentence.
+    stopped
+        Whether the caller asked for an early end, so that the run can be continued.
+    """
+
+    network: DenoisingNetwork
+    improved: bool
+    message: str
+    stopped: bool
+
+
+def tune(
+    sources: Mapping[str, ImageSource],
+    choice: Choice,
+    noise: NoiseOptions,
+    options: TuningOptions,
+    report: Callable[[float], object] = lambda share: None,
+) -> Tuned:
+    """Tune a network on images.
+
+    Parameters
+    ----------
+    sources
+        The images, by their names.
+    choice, noise
+        The model to start from, and what is said of the noise; the strength does not count.
+    options
+        See `TuningOptions`.
+    report
+        Called with the share of the work of each step.
+    """
+    images = {name: seen_planes(source, options.bayer) for name, source in sources.items()}
+    name, prepared = _prepared(images, replace(choice, ensemble=1), without_strength(noise))
+    planes, found = _usable(images, prepared, noise, options.same_scene)
+    net = _network(name, choice)
+    start = time.monotonic()
+    held_out = HeldOut(planes, options.seed, options.same_scene)
+    stated = noise.sigma is not None and not isinstance(noise.sigma, str)
+    before = held_out.terms(net)
+    level = 1.0 if stated or options.same_scene else held_out.implied_level(before)
+    stream = TileStream(planes, held_out, options.seed, level, options.same_scene)
+    judge = Judge(held_out, before, level)
+    tuner = Tuner(net, stream, judge, options.steps, _saved(options))
+    stopped = _run(tuner, judge, options, report, start)
+    about = {
+        "images": [Path(image).name for image in found][:_NAMED],
+        "image_count": len(found),
+        "planes": len(planes),
+        "noise": list(dict.fromkeys(found.values()))[:_NAMED],
+        "steps": tuner.step,
+        "seed": options.seed,
+        "same_scene": options.same_scene,
+    }
+    return _result(net, name, tuner, judge, about, stopped)
+
+
+def _prepared(
+    images: Mapping[str, ImageSource], choice: Choice, noise: NoiseOptions
+) -> tuple[str, dict[str, AssumedNoise]]:
+    """Choose one network for all images, and find out about the noise of each."""
+    found = {name: choice.prepare(source, noise) for name, source in images.items()}
+    names = {denoiser.name for denoiser, _ in found.values()}
+    if len(names) > 1:  # "default" stands for several: one of them takes every noise
+        return _prepared(images, replace(choice, model="default-real"), noise)
+    return names.pop(), {name: assumed for name, (_, assumed) in found.items()}
+
+
+def _usable(
+    images: Mapping[str, ImageSource],
+    prepared: Mapping[str, AssumedNoise],
+    noise: NoiseOptions,
+    same_scene: bool,
+) -> tuple[list[NoisyPlane], dict[str, str]]:
+    """List the planes that can be learned from, and describe the noise of each image."""
+    planes: list[NoisyPlane] = []
+    found: dict[str, str] = {}
+    for name, source in images.items():
+        these = noisy_planes(source, prepared[name], noise)
+        if same_scene:
+            _check_repetitions(name, source)
+        else:
+            correlated = [plane for plane in these if not plane.correlation.is_white]
+            if correlated:
+                log.warning(
+                    "%s: is left out, because its noise is %s, which cannot be told from texture "
+                    "without a second frame of the scene.",
+                    name,
+                    correlated[0].correlation.describe(),
+                )
+                continue
+        planes += these
+        found[name] = _described(these)
+    if not planes:
+        raise InputError(
+            "there is no image to adapt to whose noise is white: denoise without adapting, or, if "
+            "the frames of a stack show one scene, say so with same_scene=True (--same-scene)."
+        )
+    return planes, found
+
+
+def _described(planes: Sequence[NoisyPlane]) -> str:
+    """Say what the noise of an image is, once for planes that share a model."""
+    words = [
+        f"sigma {plane.sigma * abs(plane.source.gain):.4g}"
+        if plane.model is None
+        else plane.model.describe()
+        for plane in planes
+    ]
+    return "; ".join(dict.fromkeys(words))
+
+
+def _check_repetitions(name: str, source: ImageSource) -> None:
+    sizes = zip(source.axes, source.shape, strict=True)
+    frames = [axis for axis, size in sizes if axis not in "YXSC" and size > 1]
+    if len(frames) != 1:
+        raise InputError(
+            f"{name}: has the axes {source.axes} and shape {source.shape}: frames of one scene are "
+            "a stack along a single axis, of at least two."
+        )
+
+
+def _network(name: str, choice: Choice) -> DenoisingNetwork:
+    """Return the network to start from, on its device."""
+    net = resolve(name) if isinstance(choice.model, str) else choice.model
+    if not isinstance(net, DenoisingNetwork) or net.equivariance != "norm" or net.channels != 1:
+        raise UsageError(
+            f"{name} cannot be adapted: it takes a norm-equivariant network for gray images, built "
+            "by normeq.create or loaded from weights."
+        )
+    return copy.deepcopy(net).eval().to(find_device(choice.device))
+
+
+def _saved(options: TuningOptions) -> checkpoint.Checkpoint | None:
+    folder = options.checkpoints
+    if folder is None:
+        return None
+    if options.resume:
+        return checkpoint.newest(folder)
+    if checkpoint.stored(folder):
+        raise UsageError(
+            f"'{folder}' holds a run that was stopped: continue it with --resume, or delete it."
+        )
+    return None
+
+
+def _run(
+    tuner: Tuner,
+    judge: Judge,
+    options: TuningOptions,
+    report: Callable[[float], object],
+    start: float,
+) -> bool:
+    """Take steps until they are done, time is up or the caller stops; tell whether it was that."""
+    every = max(1, options.steps // _CHECKS)
+    with stop_requests() as stop_requested:
+        report(tuner.step)
+        while tuner.step < options.steps:
+            late = options.minutes is not None and time.monotonic() - start > 60 * options.minutes
+            if late or stop_requested():
+                if tuner.step % every:
+                    _check(tuner, judge, options)
+                return stop_requested()
+            tuner.advance()
+            report(1)
+            if tuner.step % every == 0 or tuner.step == options.steps:
+                _check(tuner, judge, options)
+    return False
+
+
+def _check(tuner: Tuner, judge: Judge, options: TuningOptions) -> None:
+    gain = tuner.check()
+    log.info(
+        "step %d: estimated RMSE %.4g (%.4g before), gain %+.2f ± %.2f %% of the squared error",
+        tuner.step,
+        gain.rmse,
+        judge.rmse_before,
+        100 * gain.share,
+        100 * gain.error,
+    )
+    if options.checkpoints is not None:
+        checkpoint.write(options.checkpoints, tuner.step, tuner.to_checkpoint())
+
+
+def _result(
+    net: DenoisingNetwork,
+    name: str,
+    tuner: Tuner,
+    judge: Judge,
+    about: dict[str, Any],
+    stopped: bool,
+) -> Tuned:
+    gain = tuner.gain
+    if gain is None or tuner.best is None:
+        message = (
+            f"the original weights stay: after {tuner.step} steps the estimated squared error is "
+            f"{100 * tuner.last.share:.2f} % lower, with a standard error of "
+            f"{100 * tuner.last.error:.2f} %, which may be chance."
+        )
+    else:
+        net.load_state_dict(tuner.best)
+        message = (
+            f"adapted in {tuner.step} steps: the estimated RMSE fell from {judge.rmse_before:.4g} "
+            f"to {gain.rmse:.4g}, by {gain.decibels:.2f} dB."
+        )
+    improved = gain is not None
+    net.card = {
+        "name": f"{name}, adapted" if improved else name,
+        "description": f"{name}, tuned on noisy images alone." if improved else name,
+        "adapted": {**about, "improved": improved, "result": message},
+        "started_from": {"weights": name, **net.card},
+    }
+    return Tuned(net.cpu().eval(), improved, message, stopped)
+
+
+def forget(folder: Path) -> None:
+    """Delete the checkpoints of a run that is finished."""
+    shutil.rmtree(folder, ignore_errors=True)
