@@ -23,8 +23,8 @@ def test_every_command_has_a_module_and_tests_of_its_name() -> None:
     folders = Path(normeq.cli.__file__).parent, Path(__file__).parent
     for command in typer.main.get_group(app).commands:
         name = command.replace("-", "_")
-        assert (folders[0] / f"{name}.py").exists(), command
-        assert (folders[1] / f"test_{name}.py").exists(), command
+        for path in (folders[0] / f"{name}.py", folders[1] / f"test_{name}.py"):
+            assert path.exists(), f"normeq {command} needs {path}"
 
 
 def test_help_describes_the_program_not_its_callback() -> None:

@@ -24,6 +24,7 @@ def rng(seed: int = 0) -> np.random.Generator:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_noise_has_the_standard_deviation_mean_and_shape_of_its_family(kind):
+    assert kind in MOMENTS, f"give {kind} its moments in MOMENTS, in {__file__}"
     noise = draw(kind, (1000, 1000), 7.0, rng()).astype(np.float64)
     kurtosis, mean = MOMENTS[kind]
     standardised = (noise - noise.mean()) / noise.std()
