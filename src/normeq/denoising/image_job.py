@@ -16,7 +16,7 @@ import numpy as np
 from normeq.denoising.assumed_noise import AssumedNoise
 from normeq.denoising.denoiser import Denoiser
 from normeq.denoising.missing import FILL_DEPTH, keep_apart, missing_pixels
-from normeq.denoising.plane import Plane
+from normeq.denoising.plane import Plane, sample_groups
 from normeq.denoising.plane_noise import PlaneNoise
 from normeq.denoising.tile_jobs import TileJob, batches
 from normeq.denoising.tiles import Plan, Tile, plan_tiles, reach, spans, widened
@@ -73,7 +73,7 @@ class ImageJob:
         self.dtype = source.dtype if options.dtype is None else options.dtype
         self.clipped = 0
         self._measure: Measure | None = None
-        self.groups = _sample_groups(denoiser, source)
+        self.groups = sample_groups(denoiser, source)
         self.plan = plan_tiles(denoiser, source, options.tile) if plan is None else plan
 
     def measuring(self, measure: Measure, dtype: np.dtype[Any]) -> Self:
@@ -305,16 +305,3 @@ class ImageJob:
         pixels[untouched] = job.stored[crop][untouched]
         self.clipped += clipped
         return pixels
-
-
-def _sample_groups(denoiser: Denoiser, source: ImageSource) -> list[list[int]]:
-    """Return the samples that the denoiser sees together; an opacity is not among them."""
-    samples = list(range(source.samples - source.alpha))
-    if denoiser.channels == 1:
-        return [[sample] for sample in samples]
-    if len(samples) != denoiser.channels:
-        raise UsageError(
-            f"{denoiser.name} takes images of {denoiser.channels} channels, and this one has "
-            f"{len(samples)}: use a model for gray images, which denoises channel by channel."
-        )
-    return [samples]

@@ -6,10 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from normeq.denoising.denoiser import Denoiser
 from normeq.denoising.missing import fill_missing
 from normeq.denoising.plane_noise import PlaneNoise
 from normeq.denoising.units import Floats, Mask, Units
-from normeq.images.source import Pixels
+from normeq.errors import UsageError
+from normeq.images.source import ImageSource, Pixels
 
 
 class Plane(NamedTuple):
@@ -65,3 +67,16 @@ class Plane(NamedTuple):
         if self.noise.levels is None:
             return np.zeros((1, 1), bool)
         return self.noise.levels.is_zero(self.frame, rows, columns)
+
+
+def sample_groups(denoiser: Denoiser, source: ImageSource) -> list[list[int]]:
+    """Return the samples that the denoiser sees together; an opacity is not among them."""
+    samples = list(range(source.samples - source.alpha))
+    if denoiser.channels == 1:
+        return [[sample] for sample in samples]
+    if len(samples) != denoiser.channels:
+        raise UsageError(
+            f"{denoiser.name} takes images of {denoiser.channels} channels, and this one has "
+            f"{len(samples)}: use a model for gray images, which denoises channel by channel."
+        )
+    return [samples]
