@@ -122,21 +122,14 @@ def denoise(
     The noise is estimated from each image, and one line says what was found. Exit codes: 0 if
     every image was denoised, 1 if one failed, 2 if the command cannot run.
     """
-    if overwrite and skip_existing:
-        raise UsageError("--overwrite and --skip-existing contradict each other: pass only one.")
-    if quiet and verbose:
-        raise UsageError("--quiet and --verbose contradict each other: pass only one.")
     piped = "-" in inputs
-    if piped and (len(inputs) > 1 or output or preview or record or std or as_json or dry_run):
-        raise UsageError(
-            "- reads an image from standard input and writes the result to standard output: leave "
-            "out other inputs, --output, --preview, --record, --std, --json and --dry-run."
-        )
-    if std and cluster is not None:
-        raise UsageError(
-            "--std cannot be computed on a cluster: leave out one of them, or call "
-            "normeq.denoise(..., return_std=True) with a dask array."
-        )
+    several = len(inputs) > 1 or output or preview or record or std or as_json or dry_run
+    _refuse_contradictions(
+        existing=overwrite and skip_existing,
+        messages=quiet and verbose,
+        pipe=piped and bool(several),
+        cluster=std and cluster is not None,
+    )
     from normeq.denoising import files
     from normeq.denoising.error_bars import PROBES
     from normeq.denoising.file_options import FileOptions
@@ -188,6 +181,24 @@ def denoise(
     if as_json:
         typer.echo(json.dumps(summary(model, outcomes), indent=2))
     raise typer.Exit(any(outcome.status == "failed" for outcome in outcomes))
+
+
+def _refuse_contradictions(*, existing: bool, messages: bool, pipe: bool, cluster: bool) -> None:
+    """Refuse options that contradict each other, in what each of these is about."""
+    if existing:
+        raise UsageError("--overwrite and --skip-existing contradict each other: pass only one.")
+    if messages:
+        raise UsageError("--quiet and --verbose contradict each other: pass only one.")
+    if pipe:
+        raise UsageError(
+            "- reads an image from standard input and writes the result to standard output: leave "
+            "out other inputs, --output, --preview, --record, --std, --json and --dry-run."
+        )
+    if cluster:
+        raise UsageError(
+            "--std cannot be computed on a cluster: leave out one of them, or call "
+            "normeq.denoise(..., return_std=True) with a dask array."
+        )
 
 
 def _adapted(
