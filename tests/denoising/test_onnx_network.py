@@ -96,7 +96,7 @@ def test_a_declared_law_is_measured(
     lying = foreign(tmp_path, [node("Relu", ("image",))], 1, json.loads(about), inputs=["image"])
     with caplog.at_level(logging.WARNING):
         assert OnnxNetwork(lying).equivariance == "none"
-    assert "foreign.onnx declares to be norm-equivariant, and is off by" in caplog.text
+    assert "foreign.onnx is declared norm-equivariant, but is off by" in caplog.text
     with pytest.raises(UsageError, match=r"foreign.onnx is not equivariant.*value_range"):
         normeq.denoise(NOISY, model=str(lying))
     kept = normeq.denoise(NOISY, model=str(lying), value_range=(0.0, 4000.0), noise="gaussian")

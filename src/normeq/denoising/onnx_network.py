@@ -117,7 +117,7 @@ class OnnxNetwork(nn.Module):
         if output.shape != arrays[0].shape:
             raise UsageError(
                 f"{self.path.name} gives an image of shape {output.shape} for one of shape "
-                f"{arrays[0].shape}: a denoiser keeps it."
+                f"{arrays[0].shape}: a denoiser must keep it."
             )
         result: np.ndarray[Any, Any] = output
         return result
@@ -229,7 +229,7 @@ class OnnxNetwork(nn.Module):
         if declared in ("norm", "scale"):
             error = errors.norm if declared == "norm" else errors.scale
             _LOG.warning(
-                "%s declares to be %s-equivariant, and is off by %.1e of the image's spread: it "
+                "%s is declared %s-equivariant, but is off by %.1e of the image's spread: it "
                 "counts as not equivariant",
                 self.path.name, declared, error,
             )  # fmt: skip
