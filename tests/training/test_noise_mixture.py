@@ -7,7 +7,8 @@ import pytest
 from skimage import data, transform
 
 from normeq.noise import correlation_length
-from normeq.training.noise_mixture import colored_noise, noisy_sample
+from normeq.training.noise_colors import colored_noise
+from normeq.training.noise_mixture import noisy_sample
 from normeq.training.recipe import Mixture
 from normeq.training.samples import Sample
 

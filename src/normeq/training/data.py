@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from normeq.images.folder import to_unit
 from normeq.training.noise_mixture import noisy_sample
+from normeq.training.optics import seen_by_microscope
 from normeq.training.recipe import Data
 from normeq.training.samples import Sample, SampleBatch
 
@@ -42,7 +43,10 @@ class Patches:
         if rng.integers(2):
             patch = patch[:, :, ::-1]
         level = rng.uniform(*self._recipe.sigma_range) / 255
-        return noisy_sample(to_unit(patch), level, self._recipe.noise, self._recipe.mixture, rng)
+        clean = to_unit(patch)
+        if rng.random() < self._recipe.microscope:
+            clean = seen_by_microscope(clean, rng)
+        return noisy_sample(clean, level, self._recipe.noise, self._recipe.mixture, rng)
 
     def batch(self, first: int, count: int) -> SampleBatch:
         """Return `count` consecutive samples as tensors."""

@@ -14,11 +14,11 @@ import numpy as np
 from scipy import ndimage
 
 from normeq import noise
-from normeq.noise import autocorrelation_of_kernel, correlation_length
+from normeq.noise import correlation_length
+from normeq.training.noise_colors import Lengths, interpolated_noise, random_colored_noise
 from normeq.training.recipe import Mixture
 from normeq.training.samples import Floats, Sample
 
-Lengths = tuple[float, float]
 _WHITE: Lengths = (0.0, 0.0)
 
 # Standard deviation of the logarithm of a level that varies, and points a side of its grid.
@@ -91,7 +91,7 @@ def noisy_sample(
         return NoisyPatch(clean, noisy, _flat(clean, level), _WHITE, level).told()
     which = rng.random()
     if which < mixture.camera:
-        return _told(_with_camera_noise(clean, level, rng), mixture, rng)
+        return _told(_with_camera_noise(clean, level, mixture, rng), mixture, rng)
     colored = which < mixture.camera + mixture.colored
     return _told(_with_noise(clean, level, kind, colored, mixture, rng), mixture, rng)
 
@@ -132,7 +132,7 @@ def _with_noise(
     if grows and not colored:
         return _with_photon_noise(clean, level, rng)
     if colored:
-        unit, lengths = colored_noise(clean.shape, _random_widths(mixture.widths, rng), rng)
+        unit, lengths = random_colored_noise(clean.shape, mixture.widths, rng)
     else:
         unit, lengths = noise.draw(kind, clean.shape, 1.0, rng), _WHITE
     if len(clean) > 1 and rng.random() < mixture.mixed_channels:
@@ -164,47 +164,6 @@ def _mixed(unit: Floats, rng: np.random.Generator) -> Floats:
     matrix /= np.linalg.norm(matrix, axis=1, keepdims=True)
     mixed: Floats = np.tensordot(matrix.astype(np.float32), unit, 1)
     return mixed
-
-
-def _random_widths(limits: tuple[float, float], rng: np.random.Generator) -> tuple[float, float]:
-    """Draw the widths of a smoothing kernel along Y and X, equal for every other sample."""
-    y, x = rng.uniform(*limits, 2)
-    return (y, x) if rng.integers(2) else (y, y)
-
-
-def colored_noise(
-    shape: tuple[int, ...], widths: tuple[float, float], rng: np.random.Generator
-) -> tuple[Floats, Lengths]:
-    """Draw white noise smoothed by a Gaussian kernel, of unit variance, and its lengths.
-
-    Parameters
-    ----------
-    shape
-        The shape ``(C, H, W)`` of the noise, which is periodic.
-    widths
-        Standard deviations of the kernel along Y and X, in pixels.
-    rng
-        Source of randomness.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> drawn, lengths = colored_noise((1, 256, 256), (1.0, 0.3), np.random.default_rng(0))
-    >>> print(f"{drawn.std():.1f}", [f"{length:.1f}" for length in lengths])
-    1.0 ['1.3', '0.0']
-    """
-    drawn = rng.standard_normal(shape, dtype=np.float32)
-    kernels = [_gaussian_kernel(width) for width in widths]
-    for axis, kernel in zip((1, 2), kernels, strict=True):
-        drawn = ndimage.convolve1d(drawn, kernel / np.linalg.norm(kernel), axis, mode="wrap")
-    y, x = (correlation_length(autocorrelation_of_kernel(kernel, 0)) for kernel in kernels)
-    return drawn, (y, x)
-
-
-def _gaussian_kernel(width: float) -> Floats:
-    positions = np.arange(-math.ceil(3.5 * width), math.ceil(3.5 * width) + 1)
-    kernel: Floats = np.exp(-(positions**2) / (2 * width**2)).astype(np.float32)
-    return kernel
 
 
 def _smooth_level(clean: Floats, rng: np.random.Generator) -> Floats:
@@ -251,17 +210,20 @@ def _level_from(
     return sigma
 
 
-def _with_camera_noise(clean: Floats, level: float, rng: np.random.Generator) -> NoisyPatch:
-    """Add noise as it comes out of a camera: interpolated from a mosaic, compressed, or both.
+def _with_camera_noise(
+    clean: Floats, level: float, mixture: Mixture, rng: np.random.Generator
+) -> NoisyPatch:
+    """Add noise as it comes out of a camera: interpolated or smoothed, compressed, or both.
 
     Its level and lengths are those measured on the result.
     """
-    interpolated, compressed = ((True, False), (False, True), (True, True))[rng.integers(3)]
-    unit = (
-        _interpolated_noise(clean.shape, rng)
-        if interpolated
-        else rng.standard_normal(clean.shape, dtype=np.float32)
-    )
+    processed, compressed = ((True, False), (False, True), (True, True))[rng.integers(3)]
+    if not processed:
+        unit = rng.standard_normal(clean.shape, dtype=np.float32)
+    elif rng.integers(2):
+        unit = interpolated_noise(clean.shape, rng)
+    else:
+        unit = random_colored_noise(clean.shape, mixture.widths, rng)[0]
     noisy = clean + np.float32(level) * unit
     if compressed:
         noisy = _compressed(noisy, int(rng.integers(*_JPEG_QUALITY)))
@@ -271,19 +233,6 @@ def _with_camera_noise(clean: Floats, level: float, rng: np.random.Generator) ->
     levels = np.maximum(np.sqrt(np.mean(added**2, (1, 2), keepdims=True)), 1 / 255 / 4)
     measured = float(np.sqrt(np.mean(levels**2)))
     return NoisyPatch(clean, noisy, _flat(clean, 1.0) * levels, (y, x), measured)
-
-
-def _interpolated_noise(shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
-    """Draw noise on every other pixel of both axes, interpolated linearly, of unit variance."""
-    row, column = rng.integers(2, size=2)
-    drawn = np.zeros(shape, np.float32)
-    sampled = drawn[:, row::2, column::2]
-    sampled[...] = rng.standard_normal(sampled.shape, dtype=np.float32)
-    for axis in (1, 2):
-        drawn = ndimage.convolve1d(drawn, np.array([0.5, 1.0, 0.5], np.float32), axis, mode="wrap")
-    # Of four pixels one is drawn, two are means of two, one of four: a mean variance of 9/16.
-    unit: Floats = drawn / np.float32(0.75)
-    return unit
 
 
 def _compressed(image: Floats, quality: int) -> Floats:

@@ -52,10 +52,10 @@ class Mixture(_Section):
     All numbers but the last two of the first group are shares of the samples.
     """
 
-    #: Correlated noise: smoothed by Gaussian kernels, of these widths in pixels.
+    #: Correlated noise: smoothed by kernels of these widths in pixels, and partly white.
     colored: Fraction = 0.0
     widths: tuple[Positive, Positive] = (0.3, 1.6)
-    #: Noise processed as cameras do: interpolated from a mosaic, compressed to JPEG.
+    #: Noise processed as cameras do: interpolated from a mosaic or smoothed, compressed to JPEG.
     camera: Fraction = 0.0
     #: A level that varies smoothly over the image, or grows with the signal as photon noise.
     smooth: Fraction = 0.0
@@ -90,6 +90,8 @@ class Data(_Section):
     patch: Count
     #: "detail" draws crops with more detail more often.
     crops: Literal["uniform", "detail"] = "uniform"
+    #: Share of the patches that are changed to look as if a microscope had taken them.
+    microscope: Fraction = 0.0
     #: Distribution of white noise, one of `normeq.noise.KINDS`.
     noise: str = "gaussian"
     #: Noise level, or lowest and highest of a uniform draw, on the scale where white is 255.

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from normeq import noise
 from normeq.images.folder import to_unit
-from normeq.training.noise_mixture import NoisyPatch, colored_noise
+from normeq.training.noise_colors import colored_noise
+from normeq.training.noise_mixture import NoisyPatch
 from normeq.training.recipe import Recipe, Validation
 from normeq.training.samples import Floats, Sample, SampleBatch
 
