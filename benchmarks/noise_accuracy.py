@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -77,16 +78,29 @@ def lag_one(model: NoiseModel) -> float:
     return 0.0 if len(rho) == 1 else (rho[0][1] + rho[1][0]) / 2
 
 
-def synthetic(photos: Path) -> list[dict[str, Any]]:
-    grid = list(product(GAINS, READ_NOISES, BLURS))
-    errors: dict[tuple[Any, ...], list[float]] = {}
-    for number, (kind, clean) in enumerate(tqdm(list(contents(photos)))):
-        level = mid_signal(clean)
-        for gain, read_noise, width in grid:
-            noise = blurred(noise_of(clean, gain, read_noise, seed=number), width)
-            truth = np.sqrt(gain * level + read_noise**2)
-            error = float(estimate_noise(clean + noise).sigma(level)) / truth - 1.0
-            errors.setdefault((kind, gain, read_noise, width), []).append(error)
+Combination = tuple[str, float, float, float]
+
+
+def errors_on(numbered: tuple[int, tuple[str, Floats]]) -> list[tuple[Combination, float]]:
+    """Return the error of sigma on one image under every noise of the grid."""
+    number, (kind, clean) = numbered
+    level = mid_signal(clean)
+    found = []
+    for gain, read_noise, width in product(GAINS, READ_NOISES, BLURS):
+        noise = blurred(noise_of(clean, gain, read_noise, seed=number), width)
+        truth = np.sqrt(gain * level + read_noise**2)
+        error = float(estimate_noise(clean + noise).sigma(level)) / truth - 1.0
+        found.append(((kind, gain, read_noise, width), error))
+    return found
+
+
+def synthetic(photos: Path, jobs: int | None) -> list[dict[str, Any]]:
+    images = list(enumerate(contents(photos)))
+    errors: dict[Combination, list[float]] = {}
+    with ProcessPoolExecutor(jobs) as pool:
+        for found in tqdm(pool.map(errors_on, images), total=len(images)):
+            for combination, error in found:
+                errors.setdefault(combination, []).append(error)
     rows = [
         {"set": kind, "gain": gain, "read noise": read_noise, "blur": width, **summary(found)}
         for (kind, gain, read_noise, width), found in errors.items()
@@ -169,7 +183,7 @@ def fill_page(table: Path) -> None:
 
 
 def measure(options: argparse.Namespace) -> None:
-    rows = synthetic(options.photos)
+    rows = synthetic(options.photos, options.jobs)
     measured = rows[-3]  # the whole grid
     for argument in options.pairs:
         rows += real(argument)
@@ -188,6 +202,7 @@ def main() -> None:
     parser.add_argument("--photos", type=Path, help="folder of photographs")
     parser.add_argument("--pairs", action="append", default=[], help="NAME=NOISY[:CLEAN]")
     parser.add_argument("--out", type=Path, default=DATA / "noise-accuracy.csv")
+    parser.add_argument("--jobs", type=int, help="processes; one for each core without it")
     parser.add_argument("--page-only", action="store_true", help="only the page and its picture")
     options = parser.parse_args()
     if not options.page_only:

@@ -250,3 +250,15 @@ def test_pixels_need_values():
         estimate_sigma(np.full((9, 9), np.nan))
     with pytest.raises(InputError, match="too large"):
         estimate_noise(np.array([[1e308, -1e308, 1e308]] * 3))
+
+
+def test_texture_in_bright_structures_is_not_noise_that_grows_with_the_signal():
+    """Beads leave no bright block without structure, but their blocks are uneven."""
+    rng = np.random.default_rng(3)
+    drawn = np.zeros((384, 384))
+    drawn[tuple(rng.integers(0, 384, (2, 150)))] = rng.uniform(0.2, 1.0, 150)
+    beads = ndimage.gaussian_filter(drawn, 2.0)
+    noise = ndimage.gaussian_filter(rng.standard_normal(beads.shape), 1.0, mode="wrap")
+    model = estimate_noise(200 * beads / beads.max() + 20 + 4 * noise / noise.std())
+    assert model.gain == 0
+    assert model.sigma(100.0) == pytest.approx(4.0, rel=0.1)

@@ -94,7 +94,9 @@ class NoiseFit:
             correlation = Correlation(error=error)
             rho, line = white, white_line
         if sloped and not line.slope > (0.0 if signal_dependent else self._doubt(line, cautious)):
-            line = self._line(rho, sloped=False)
+            # Noise of one level is measured best in the quietest blocks of all.
+            grows = line.slope > self._doubt(line, cautious=False)
+            line = self._line(rho, sloped=False, at_each_level=grows)
         return self._model(line, correlation)
 
     def _doubt(self, line: Line, cautious: bool) -> float:
@@ -108,10 +110,10 @@ class NoiseFit:
         weakest = (_LEAST_CONTRAST**2 - 1) * max(float(line.at(darkest)), 0.0) / extent
         return float(max(doubt, weakest))
 
-    def _line(self, rho: Floats, sloped: bool) -> Line:
+    def _line(self, rho: Floats, sloped: bool, at_each_level: bool = True) -> Line:
         """Fit the variance, measured at the high frequencies of blocks without low ones."""
         energies, freedom = self._energies_of_halves(rho)
-        quiet = self._quiet_halves(rho)
+        quiet = self._quiet_halves(rho, at_each_level)
         blocks, halves = np.nonzero(quiet)
         return fit_line(
             self._blocks.levels[blocks],
@@ -148,14 +150,19 @@ class NoiseFit:
         energies = np.einsum("nhc,hc->nh", self._blocks.fourier, scales)
         return energies, spectra.degrees_of_freedom(weights) / 2
 
-    def _quiet_halves(self, rho: Floats) -> Mask:
-        """Choose, for each half, the blocks whose other half has little at low frequencies."""
+    def _quiet_halves(self, rho: Floats, at_each_level: bool = True) -> Mask:
+        """Choose, for each half, blocks whose other half has little at low frequencies.
+
+        Of each level, so that the variance can be compared between them, or of all.
+        """
         low = spectra.COSINE_INNER & (spectra.COSINE_FREQUENCY < 0.6)
         quiet = np.zeros((len(self._blocks), 2), bool)
         share = np.clip(_FEWEST_AT_LEVELS / len(self._blocks), _QUIET_AT_LEVEL, 1.0)
+        everywhere = [np.arange(len(self._blocks))]
+        bins = level_bins(self._blocks.levels, _BLOCKS_A_LEVEL) if at_each_level else everywhere
         for half in (0, 1):
             energies = self._whitened(rho, low & ~np.equal(spectra.COSINE_HALF, half))
-            for part in level_bins(self._blocks.levels, _BLOCKS_A_LEVEL):
+            for part in bins:
                 quiet[part[energies[part] <= np.quantile(energies[part], share)], half] = True
         return quiet
 

@@ -18,6 +18,8 @@ _START = 0.2
 _MOST_BINS = 16
 _BLOCKS_A_BIN = 32
 _FEWEST = 8
+# How little a level may count at least: a real slope shows only where there is texture, too.
+_MOST_UNEVEN = 4.0
 # Least variance of a block, as a share of the mean, so that a black area does not decide alone.
 _LEAST = 0.01
 
@@ -82,8 +84,23 @@ def fit_line(
         kept = energies < limit * variance
         if kept.sum() < _FEWEST:
             break
-        line = _weighted(levels[kept], restored[kept], variance[kept] ** -2, groups[kept], sloped)
+        weights = (variance**-2 / _unevenness(levels, energies / variance, own))[kept]
+        line = _weighted(levels[kept], restored[kept], weights, groups[kept], sloped)
     return line
+
+
+def _unevenness(levels: Floats, relative: Floats, freedom: Floats) -> Floats:
+    """Return by how much more the energies at each level scatter than those of noise: 1 to 4.
+
+    Texture is uneven: where blocks of one level differ much, even the quietest hold some, and
+    the level counts for less.
+    """
+    found = np.ones_like(levels)
+    for part in level_bins(levels):
+        middle = np.median(relative[part])
+        scatter = np.mean((relative[part] - middle) ** 2 * freedom[part] / 2)
+        found[part] = np.clip(scatter, 1.0, _MOST_UNEVEN)
+    return found
 
 
 def _start(levels: Floats, energies: Floats, freedom: float, sloped: bool) -> tuple[Line, float]:
