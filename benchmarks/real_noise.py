@@ -112,7 +112,8 @@ def table() -> str:
     for method in dict.fromkeys(r["method"] for r in rows):
         cells = {f"{r['images']} ({r['count']})": r for r in rows if r["method"] == method}
         seconds = fmean(float(r["seconds"]) for r in cells.values())
-        lines.append([method, *(cells[group]["psnr"] for group in groups), f"{seconds:.1f}"])
+        scores = [cells[group]["psnr"] if group in cells else "" for group in groups]
+        lines.append([method, *scores, f"{seconds:.1f}"])
     return markdown(["method", *groups, "seconds an image"], lines)
 
 
@@ -127,8 +128,11 @@ def main() -> None:
     pairs = [*(fmd_pairs(given.fmd) if given.fmd else ())]
     pairs += [*(cc15_pairs(given.cc15) if given.cc15 else ())]
     chosen = {name: METHODS[name] for name in given.methods}
-    kept = [r for r in read_csv(DATA / "real-noise.csv") if r["method"] not in chosen]
-    write_csv(DATA / "real-noise.csv", [*kept, *measure(pairs, chosen)])
+    rows = measure(pairs, chosen)
+    measured = {(r["images"], r["method"]) for r in rows}
+    before = read_csv(DATA / "real-noise.csv")
+    kept = [r for r in before if (r["images"], r["method"]) not in measured]
+    write_csv(DATA / "real-noise.csv", [*kept, *rows])
     fill(DOCS / "noise.md", "real-noise", table())
 
 
