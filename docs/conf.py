@@ -12,6 +12,9 @@ from sphinx_gallery.sorting import ExplicitOrder
 
 import normeq
 
+sys.path.insert(0, str(Path(__file__).parent))
+from browser_demo import write_demo
+
 mpl.use("agg")
 torch.set_num_threads(1)  # small images: more threads only wait for each other
 
@@ -27,7 +30,7 @@ extensions = [
     "sphinx.ext.viewcode",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["examples"]
+exclude_patterns = ["examples", "demo_page"]
 templates_path = ["_templates"]
 default_role = "py:obj"  # `name` in a docstring is a link where that name is documented
 
@@ -81,6 +84,15 @@ def write_commands(_: object) -> None:
     page.write_text(text.replace("# `normeq`", "# Commands", 1), encoding="utf-8")
 
 
+def add_demo(app, failure: Exception | None) -> None:
+    """Put the demo beside the pages; without npm or ONNX it says what it lacks."""
+    if failure is None and app.builder.format == "html":
+        missing = write_demo(Path(app.outdir) / "demo")
+        if missing:
+            print(missing)
+
+
 def setup(app) -> None:
     """Connect what this project adds to the build."""
     app.connect("builder-inited", write_commands, priority=0)
+    app.connect("build-finished", add_demo)

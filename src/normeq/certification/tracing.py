@@ -104,23 +104,17 @@ def _refuse_free_shapes(program: torch.export.ExportedProgram) -> None:
 @contextmanager
 def quiet_tracer() -> Iterator[None]:
     """Keep the tracer from logging what is reported as an answer."""
-    logger = logging.getLogger("torch")
-    before = logger.disabled, logger.level, logger.handlers, logger.propagate
-    children = [
-        child
-        for name, child in logging.root.manager.loggerDict.items()
-        if name.startswith("torch.") and isinstance(child, logging.Logger) and not child.disabled
-    ]
-    for one in (logger, *children):
-        one.disabled = True
-    # Those that are made meanwhile hand their messages up.
-    logger.handlers, logger.propagate = [logging.NullHandler()], False
+    names = [name for name in logging.root.manager.loggerDict if name.startswith("torch.")]
+    loggers = [logging.getLogger(name) for name in ("torch", *names)]
+    before = [(one.disabled, one.level, one.handlers, one.propagate) for one in loggers]
+    for one in loggers:
+        # Those that are made meanwhile hand their messages up, to where nothing hears them.
+        one.disabled, one.handlers, one.propagate = True, [logging.NullHandler()], False
     try:
         yield
     finally:
-        logger.disabled, logger.level, logger.handlers, logger.propagate = before
-        for child in children:
-            child.disabled = False
+        for one, state in zip(loggers, before, strict=True):
+            one.disabled, one.level, one.handlers, one.propagate = state
 
 
 @contextmanager

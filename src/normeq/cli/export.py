@@ -14,6 +14,7 @@ class Target(StrEnum):
 
     ONNX = "onnx"
     TORCH_EXPORT = "torch-export"
+    BIOIMAGEIO = "bioimageio"
 
 
 def export(

@@ -51,8 +51,8 @@ class Nan(StrEnum):
 Model = Annotated[
     str,
     typer.Option(
-        help="A name that 'normeq models' lists, a weights file, or module:factory, which runs "
-        "code from the working directory."
+        help="A name that 'normeq models' lists, a weights or ONNX file, or module:factory, which "
+        "runs code from the working directory."
     ),
 ]
 Ensemble = Annotated[

@@ -16,14 +16,19 @@ from normeq.denoising.onnx_header import KEY
 from normeq.denoising.onnx_network import OnnxNetwork
 from normeq.errors import UsageError
 from normeq.exporting.agreement import check_agreement
+from normeq.exporting.bioimageio_package import write_package
 from normeq.exporting.onnx_writer import checked_onnx, header_of
 from normeq.exporting.open_sizes import ExportedNetwork, trace_open
 
 _LOG = logging.getLogger(__name__)
 
-ExportFormat = Literal["onnx", "torch-export"]
+ExportFormat = Literal["onnx", "torch-export", "bioimageio"]
 EXPORT_FORMATS: tuple[ExportFormat, ...] = get_args(ExportFormat)
-_SUFFIXES: dict[ExportFormat, str] = {"onnx": ".onnx", "torch-export": ".pt2"}
+_SUFFIXES: dict[ExportFormat, str] = {
+    "onnx": ".onnx",
+    "torch-export": ".pt2",
+    "bioimageio": ".zip",
+}
 
 
 def export(
@@ -80,6 +85,8 @@ def export(
                 temporary.write_bytes(checked_onnx(exported))
             case "torch-export":
                 _write_torch_export(exported, temporary)
+            case "bioimageio":
+                write_package(exported, temporary)
 
 
 def _named(net: nn.Module | str) -> tuple[nn.Module, str]:

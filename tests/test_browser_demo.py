@@ -1,0 +1,173 @@
+"""The demo in a real browser: an image in, the denoised image out, nothing sent anywhere."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import importlib.util
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from helpers.browser import complaints, running_browser
+from helpers.exported import network
+from PIL import Image
+
+import normeq
+
+if TYPE_CHECKING:
+    from selenium.webdriver.chrome.webdriver import WebDriver
+
+DOCS = Path(__file__).parents[1] / "docs"
+UNET = ("unet", "norm-equiv-residual")
+SECONDS = 120
+
+
+@pytest.fixture(scope="module")
+def demo() -> Any:
+    """Return the program that builds the demo."""
+    spec = importlib.util.spec_from_file_location("browser_demo", DOCS / "browser_demo.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def folder(demo: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("onnxscript", reason="the extra 'onnx' is not installed")
+    pytest.importorskip("onnxruntime", reason="the extra 'onnx' is not installed")
+    path = tmp_path_factory.mktemp("site") / "demo"
+    missing = demo.write_demo(path, network(*UNET))
+    if missing is not None:
+        pytest.skip(missing)
+    return path
+
+
+class _Recorder(http.server.SimpleHTTPRequestHandler):
+    """A server of files that keeps what it was asked for."""
+
+    asked: list[tuple[str, str]] = []  # noqa: RUF012 - shared by the handlers of all requests
+
+    def log_request(self, *_: object) -> None:
+        self.asked.append((self.command, self.path))
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    handler = functools.partial(_Recorder, directory=str(folder))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/index.html"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture(scope="module")
+def address(folder: Path) -> Iterator[str]:
+    with served(folder) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def browser(address: str) -> Iterator[WebDriver]:
+    with running_browser() as running:
+        running.get(address)
+        yield running
+
+
+def run(browser: WebDriver, path: Path) -> str:
+    """Choose a file, wait for the end, and return what the page says."""
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.support.wait import WebDriverWait
+
+    browser.find_element(By.ID, "file").send_keys(str(path))
+    progress = browser.find_element(By.ID, "progress")
+    WebDriverWait(browser, SECONDS).until(lambda _: not progress.is_displayed())
+    return browser.find_element(By.ID, "status").text
+
+
+def result(browser: WebDriver) -> np.ndarray:
+    pixels = browser.execute_script("""
+        const canvas = document.getElementById("after"), {width, height} = canvas;
+        const {data} = canvas.getContext("2d").getImageData(0, 0, width, height);
+        return [width, height, Array.from(data)];
+    """)
+    width, height, values = pixels
+    return np.array(values, np.uint8).reshape(height, width, 4)
+
+
+def save(path: Path, pixels: np.ndarray) -> Path:
+    Image.fromarray(pixels).save(path)
+    return path
+
+
+def test_an_image_is_denoised_as_python_does(browser: WebDriver, tmp_path: Path) -> None:
+    noisy = np.random.default_rng(0).integers(60, 200, (61, 45), np.uint8)
+    assert run(browser, save(tmp_path / "a.png", noisy)) == "a.png is denoised: drag the divider."
+    expected = normeq.denoise(noisy, model=network(*UNET), noise="gaussian").astype(int)
+    found = result(browser).astype(int)
+    assert np.abs(found[..., 0] - expected).max() <= 1
+    assert (np.abs(found[..., 0] - noisy) > 1).any()
+    assert complaints(browser) == []
+
+
+def test_colours_and_tiles(browser: WebDriver, tmp_path: Path) -> None:
+    noisy = np.random.default_rng(1).integers(60, 200, (40, 730, 3), np.uint8)  # two tiles
+    run(browser, save(tmp_path / "b.png", noisy))
+    found = result(browser).astype(int)
+    for channel in range(3):
+        expected = normeq.denoise(noisy[..., channel], model=network(*UNET), noise="gaussian")
+        assert np.abs(found[..., channel] - expected.astype(int)).max() <= 1
+    assert (found[..., 3] == 255).all()
+    assert complaints(browser) == []
+
+
+def test_the_divider_shows_more_of_one_side(browser: WebDriver, tmp_path: Path) -> None:
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.common.keys import Keys
+
+    run(browser, save(tmp_path / "c.png", np.full((20, 30), 7, np.uint8)))
+    divider = browser.find_element(By.ID, "divider")
+    before = browser.find_element(By.ID, "line").get_attribute("style")
+    divider.send_keys(Keys.HOME)
+    assert browser.find_element(By.ID, "line").get_attribute("style") != before
+    assert (result(browser)[..., :3] == 7).all()
+
+
+def test_a_file_that_is_not_a_picture_is_a_sentence(browser: WebDriver, tmp_path: Path) -> None:
+    (tmp_path / "d.png").write_text("not a picture")
+    assert "d.png is not a picture that your browser can read" in run(browser, tmp_path / "d.png")
+
+
+def test_nothing_is_sent(browser: WebDriver, address: str, tmp_path: Path) -> None:
+    run(browser, save(tmp_path / "e.png", np.eye(16, dtype=np.uint8)))
+    assert {command for command, _ in _Recorder.asked} == {"GET"}
+    assert not any("e.png" in path for _, path in _Recorder.asked)
+    names = browser.execute_script("return performance.getEntries().map(entry => entry.name)")
+    home = address.rpartition("/")[0]
+    assert all(n.startswith((home, "blob:")) for n in names if "://" in n or "blob:" in n)
+
+
+def test_a_page_without_its_files_says_so(browser: WebDriver, address: str, tmp_path: Path) -> None:
+    with served(DOCS / "demo_page") as bare:
+        browser.get(bare)
+        said = run(browser, save(tmp_path / "f.png", np.eye(16, dtype=np.uint8)))
+    assert "this page was built without its files" in said
+    complaints(browser)
+    browser.get(address)
+
+
+def test_without_npm_a_sentence_says_what_is_missing(
+    demo: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(demo, "CACHE", tmp_path)
+    monkeypatch.setenv("PATH", "")
+    missing = demo._copy_runtime(tmp_path / "ort")
+    assert missing == "the demo has no onnxruntime-web: npm, which fetches it, is not installed"
