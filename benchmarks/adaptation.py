@@ -69,13 +69,13 @@ def measure(case: Case) -> dict[str, Any]:
     start, cpu = time.perf_counter(), time.process_time()
     try:
         tuned = normeq.adapt(image, axes=axes)
-        about = tuned.card["adapted"]
-        kept, result = bool(about["improved"]), about["result"]
+        weights = "new" if tuned.card["adapted"]["improved"] else "original"
     except normeq.NormeqError as refusal:
-        kept, result = False, str(refusal)
+        print(f"{case.name}: {refusal}")
+        weights = "refused"
     seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
-    adapted = score(model=tuned) if kept else plain
-    both = score(model=tuned, ensemble=8) if kept else ensemble
+    adapted = score(model=tuned) if weights == "new" else plain
+    both = score(model=tuned, ensemble=8) if weights == "new" else ensemble
     return {
         "images": case.group,
         "image": case.name,
@@ -84,10 +84,9 @@ def measure(case: Case) -> dict[str, Any]:
         "ensemble": f"{ensemble:.3f}",
         "adapted": f"{adapted:.3f}",
         "both": f"{both:.3f}",
-        "weights": "new" if kept else "original",
+        "weights": weights,
         "cpu_seconds": f"{cpu:.0f}",
         "seconds": f"{seconds:.0f}",
-        "result": result,
     }
 
 

@@ -266,6 +266,7 @@ class Judge:
         self._before = before
         self._level = level
         self._plausible = plausible_levels(level)
+        self._mse_before = held_out.mse(before, level)
         self.rmse_before = held_out.rmse(before, level)
 
     def gain(self, net: nn.Module) -> Gain:
@@ -284,8 +285,7 @@ class Judge:
             )
         ]
         fall = mean_risk(np.stack(falls))
-        error = self._held_out.mse(before, level)
-        return Gain(fall.mse / error, fall.error / error, rmse)
+        return Gain(fall.mse / self._mse_before, fall.error / self._mse_before, rmse)
 
 
 def plausible_levels(level: float) -> tuple[float, float]:

@@ -21,7 +21,7 @@ from normeq.training.checkpoint import Checkpoint
 _RATE = 1e-4
 _BETAS = (0.9, 0.99)
 _WARMUP = 10
-# Gradients longer than this many times their usual length count as if they were not.
+# Longer gradients are shortened to this.
 _CLIP = 1.0
 # Share of the past in the average of the weights, which is what is judged and kept.
 _MEMORY = 0.9
@@ -97,9 +97,10 @@ class Tuner:
 
     def _halves(self, device: torch.device) -> bool:
         """Tell whether the convolutions of a step run in bfloat16: where that is faster."""
-        if self._parameters[0].dtype != torch.float32 or device.type != "cpu":
-            return device.type == "cuda"
-        return bool(torch.cpu._is_avx512_bf16_supported())
+        if self._parameters[0].dtype != torch.float32:
+            return False
+        on_cpu = device.type == "cpu"
+        return torch.cpu._is_avx512_bf16_supported() if on_cpu else device.type == "cuda"
 
     @torch.no_grad()
     def _follow(self, memory: float) -> None:

@@ -244,17 +244,20 @@ def _run(
         while tuner.step < options.steps:
             late = options.minutes is not None and time.monotonic() - start > 60 * options.minutes
             if late or stop_requested():
+                # Kept before a check that a run without the stop would not make.
+                _keep(tuner, options)
                 if tuner.step % every:
-                    _check(tuner, judge, options)
+                    _check(tuner, judge)
                 return stop_requested()
             tuner.advance()
             report(1)
             if tuner.step % every == 0 or tuner.step == options.steps:
-                _check(tuner, judge, options)
+                _check(tuner, judge)
+                _keep(tuner, options)
     return False
 
 
-def _check(tuner: Tuner, judge: Judge, options: TuningOptions) -> None:
+def _check(tuner: Tuner, judge: Judge) -> None:
     gain = tuner.check()
     log.info(
         "step %d: estimated RMSE %.4g (%.4g before), gain %+.2f ± %.2f %% of the squared error",
@@ -264,6 +267,9 @@ def _check(tuner: Tuner, judge: Judge, options: TuningOptions) -> None:
         100 * gain.share,
         100 * gain.error,
     )
+
+
+def _keep(tuner: Tuner, options: TuningOptions) -> None:
     if options.checkpoints is not None:
         checkpoint.write(options.checkpoints, tuner.step, tuner.to_checkpoint())
 

@@ -48,7 +48,9 @@ def denoise(
     adapt: Annotated[
         bool,
         typer.Option(
-            "--adapt", help="First tune the model on all these images, as normeq adapt does."
+            "--adapt",
+            help="First tune the model on all these images, as normeq adapt does; Ctrl-C ends "
+            "the tuning early.",
         ),
     ] = False,
     axes: options.Axes = None,
