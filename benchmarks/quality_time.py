@@ -47,7 +47,7 @@ def denoiser(name: str) -> ImageDenoiser:
 
 
 def measure(name: str, folder: Folder) -> list[str]:
-    """Return the mean PSNR and the seconds a megapixel."""
+    """Return the mean PSNR and the seconds per megapixel."""
     run = denoiser(name)
     run(folder.images[0][:, :16, :16] / 255, SIGMA / 255)  # what is loaded once does not count
     seconds = 0.0
@@ -111,7 +111,7 @@ def draw(rows: Rows) -> Figure:
             side, shift = ("bottom", 6) if rank % 2 else ("top", -6)
             place = {"xytext": (0, shift), "textcoords": "offset points"}
             axes.annotate(name, point, ha="center", va=side, fontsize=9, **place)
-    axes.set(xscale="log", xlabel="seconds a megapixel (one core)", ylabel="PSNR (dB)")
+    axes.set(xscale="log", xlabel="seconds per megapixel (one core)", ylabel="PSNR (dB)")
     axes.set_title(f"Set12, Gaussian noise of sigma {SIGMA}", fontsize=10)
     axes.margins(x=0.1, y=0.15)
     axes.grid(alpha=0.3)

@@ -187,7 +187,7 @@ def estimate_terabyte(count: int = 2000) -> None:
             {
                 "planes": f"{frames} of {side} x {side}",
                 "tasks": str(layout.tasks),
-                "scheduler, ms a task": f"{1000 * each:.2f}",
+                "scheduler, ms per task": f"{1000 * each:.2f}",
                 "scheduler, minutes": f"{each * layout.tasks / 60:.1f}",
                 "halos, GB": f"{1000 * halo:.0f}",
                 "read for statistics, GB": "0" if layout.undivided else "1000",

@@ -28,7 +28,7 @@ def ratios(columns: list[tuple[str, str, str]]) -> str:
         key = row["network"], row["job"], row["variant"], row["path"]
         ratio_and_spread = float(row["ratio"]), float(row["spread"])
         found[key] = min(ratio_and_spread, found.get(key, ratio_and_spread))  # the fastest layout
-    titles = ["network", "multiply-adds a pixel", "job", *(title for *_, title in columns)]
+    titles = ["network", "multiply-adds per pixel", "job", *(title for *_, title in columns)]
     macs = {row["network"]: int(row["macs_per_pixel"]) for row in measured}
     lines = []
     for network, job in dict.fromkeys((row["network"], row["job"]) for row in measured):
@@ -43,7 +43,7 @@ def parts() -> str:
     """Return a line for each part of the work on a file."""
     measured = read_csv(DATA / "denoise-time.csv")
     lines = [[row["part"], f"{float(row['seconds_per_megapixel']):.3f}"] for row in measured]
-    return markdown(["part", "seconds a megapixel"], lines)
+    return markdown(["part", "seconds per megapixel"], lines)
 
 
 def main() -> None:

@@ -17,7 +17,7 @@ def text(timings: Iterable[Timing]) -> str:
     """Return a line for each case."""
     lines = [
         f"{'network':<8} {'job':<10} {'variant':<20} {'path':<9} {'layout':<14} "
-        "seconds  ratio  spread  share of peak  multiply-adds a pixel"
+        "seconds  ratio  spread  share of peak  multiply-adds per pixel"
     ]
     lines += [
         f"{t.network:<8} {t.job:<10} {t.variant:<20} {t.path:<9} {t.layout:<14} "

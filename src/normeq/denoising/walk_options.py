@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -42,7 +42,7 @@ class WalkOptions:
     cancel: threading.Event | None = None
 
     def __post_init__(self) -> None:
-        if self.nan not in ("raise", "keep"):
+        if self.nan not in get_args(NanPolicy):
             raise UsageError(f"nan is {self.nan!r}, but must be 'raise' or 'keep'.")
         if self.tile is not None and self.tile < 1:
             raise UsageError(f"tile is {self.tile}, but a tile has at least 1 pixel to a side.")
