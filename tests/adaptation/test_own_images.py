@@ -147,7 +147,7 @@ def test_correlated_noise_is_refused(told_net, caplog):
     noisy = SCENE + 8 * coloured(white, BLURRED)
     with pytest.raises(InputError, match="there is no image to adapt to whose noise is white"):
         normeq.adapt(noisy, told_net, noise=NoiseModel.uniform(8.0, correlation=BLURRED))
-    assert "image 1: is left out, because its noise is correlated (length" in caplog.text
+    assert "image 1 is left out, because its noise is correlated (length" in caplog.text
 
 
 def test_frames_of_one_scene_teach_each_other_whatever_the_noise(net):

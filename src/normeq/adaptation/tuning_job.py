@@ -169,7 +169,7 @@ def _usable(
             correlated = [plane for plane in these if not plane.correlation.is_white]
             if correlated:
                 log.warning(
-                    "%s: is left out, because its noise is %s, which cannot be told from texture "
+                    "%s is left out, because its noise is %s, which cannot be told from texture "
                     "without a second frame of the scene.",
                     name,
                     correlated[0].correlation.describe(),
@@ -201,7 +201,7 @@ def _check_repetitions(name: str, source: ImageSource) -> None:
     frames = [axis for axis, size in sizes if axis not in "YXSC" and size > 1]
     if len(frames) != 1:
         raise InputError(
-            f"{name}: has the axes {source.axes} and shape {source.shape}: frames of one scene are "
+            f"{name} has the axes {source.axes} and shape {source.shape}: frames of one scene are "
             "a stack along a single axis, of at least two."
         )
 
@@ -225,7 +225,7 @@ def _saved(options: TuningOptions) -> checkpoint.Checkpoint | None:
         return checkpoint.newest(folder)
     if checkpoint.stored(folder):
         raise UsageError(
-            f"'{folder}' holds a run that was stopped: continue it with --resume, or delete it."
+            f"'{folder}' contains a run that was stopped: continue it with --resume, or delete it."
         )
     return None
 
