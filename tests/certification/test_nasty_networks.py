@@ -115,8 +115,6 @@ def test_every_answer_is_for_people(name: str) -> None:
 @pytest.mark.filterwarnings("ignore")
 def test_what_is_said() -> None:
     image = torch.rand(1, 1, 8, 8)
-    with pytest.raises(UsageError, match="trouble of its own"):
-        certify(NETWORKS["raises"](), image)
     with pytest.raises(UsageError, match="returns NoneType, which contains no tensor"):
         certify(NETWORKS["nothing"](), image)
     with pytest.raises(UsageError, match="cannot be copied"):
@@ -125,6 +123,14 @@ def test_what_is_said() -> None:
         certify(NETWORKS["lazy"](), image)
     with pytest.raises(UsageError, match="holds a ScriptModule"):
         normeq.convert(NETWORKS["script"](), "scale-equiv", image)
-    looped = certify(NETWORKS["loop on values"](), image)
+    with pytest.raises(UsageError, match=r"ValueError at test_nasty_networks\.py:\d+: trouble"):
+        certify(NETWORKS["raises"](), image)
+
+
+def test_what_the_values_decide_is_unknown(capfd: pytest.CaptureFixture[str]) -> None:
+    looped = certify(NETWORKS["loop on values"](), torch.rand(1, 1, 8, 8))
     assert looped.norm is Status.UNKNOWN
     assert looped.measured["scale"] > 0
+    assert {culprit.line.split(":")[0] for culprit in looped.culprits} == {"test_nasty_networks.py"}
+    assert f"unknown, measured error {looped.measured['shift']:.1e}" in looped.table()
+    assert capfd.readouterr() == ("", "")

@@ -184,6 +184,51 @@ def test_what_has_no_counterpart_is_refused_by_name(build, named: str) -> None:
         convert(build(), "norm-equiv", example(size=8))
 
 
+class Standardised(nn.Module):
+    """Takes a fixed mean away, with an addition that is written anew in the affine form."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(1, 1, 3, padding=1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = x - 0.5
+        return x + self.conv(x)
+
+
+class Undecided(nn.Module):
+    """Does one thing or the other, as the values decide."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(1, 1, 3, padding=1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.conv(x) if x.max() > 1 else torch.sigmoid(x)
+
+
+@pytest.mark.parametrize("build", [Standardised, Undecided])
+def test_a_refusal_names_the_line_of_the_users_code(build) -> None:
+    with pytest.raises(UsageError, match=r"in the network itself \(test_convert\.py:\d+\)"):
+        convert(build(), "norm-equiv", example())
+
+
+@pytest.mark.parametrize("to", ["norm-equiv-wrapped", "norm-equiv-local"])
+def test_what_cannot_be_traced_can_be_wrapped(to: str) -> None:
+    twin, report = convert(Undecided(), to, example())
+    assert report.certificate.norm is Status.PROVEN
+    assert_sound(twin, report.certificate, example(1).double())
+
+
+def test_a_level_that_cannot_be_a_map_is_refused_by_the_local_form() -> None:
+    class Told(nn.Module):
+        def forward(self, x: torch.Tensor, sigma: torch.Tensor) -> torch.Tensor:
+            return x * sigma.reshape(len(x), 1, 1, 1)
+
+    with pytest.raises(UsageError, match="takes no map of noise levels"):
+        convert(Told(), "norm-equiv-local", (example(), torch.tensor([0.1])))
+
+
 @pytest.mark.parametrize("build", [lambda: Attentive(True), lambda: Squared()])
 def test_the_network_itself_may_see_ratios(build) -> None:
     for to in ("scale-equiv", "norm-equiv-residual"):
@@ -284,7 +329,7 @@ def test_layers_of_one_and_three_dimensions() -> None:
     ],
     ids=["super-resolution", "channels", "1-D", "3-D"],
 )
-@pytest.mark.parametrize("to", ["norm-equiv", "norm-equiv-residual"])
+@pytest.mark.parametrize("to", ["norm-equiv", "norm-equiv-residual", "norm-equiv-local"])
 def test_other_shapes_and_dimensions(net: nn.Module, shape: tuple[int, ...], to: str) -> None:
     image = torch.rand(shape, generator=torch.Generator().manual_seed(1))
     twin, report = convert(net, to, image)

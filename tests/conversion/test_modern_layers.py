@@ -58,6 +58,18 @@ class ResponseNorm(nn.Module):
         return self.gamma * (x * size / (size.mean(1, keepdim=True) + 1e-6)) + self.beta + x
 
 
+class ScaledBranch(nn.Module):
+    """A branch with layer norm over channels and a small gain for each, as in ConvNeXt."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm, self.mix = nn.LayerNorm(WIDTH), nn.Linear(WIDTH, WIDTH)
+        self.gamma = nn.Parameter(0.1 * torch.rand(WIDTH))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + (self.gamma * self.mix(self.norm(x.movedim(1, -1)))).movedim(-1, 1)
+
+
 class RootMeanSquareNorm(nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -115,6 +127,7 @@ LAYERS: dict[str, Callable[[], nn.Module]] = {
     "batch norm": lambda: nn.BatchNorm2d(WIDTH),
     "batch norm of the batch": lambda: nn.BatchNorm2d(WIDTH, track_running_stats=False),
     "layer norm": lambda: nn.LayerNorm([WIDTH, 8, 8]),
+    "layer norm and layer scale": lambda: nn.Sequential(ScaledBranch(), ScaledBranch()),
     "RMS norm": RootMeanSquareNorm,
     "GRN": ResponseNorm,
     "window attention": WindowAttention,

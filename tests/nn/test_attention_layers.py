@@ -49,6 +49,22 @@ def test_order_of_axes_and_masks_are_those_of_torch() -> None:
     assert not torch.allclose(expected, attention(x, x, x)[0])
 
 
+def test_hidden_keys_do_not_matter() -> None:
+    attention = EquivariantAttention(8, 2)
+    x = torch.rand(2, 6, 8)
+    hidden = torch.zeros(2, 6, dtype=torch.bool)
+    hidden[0, 4:] = True
+    by_head = hidden[:, None, None, :].expand(2, 2, 6, 6).reshape(4, 6, 6)
+    everything = torch.zeros(6, 6)
+    with torch.no_grad():
+        expected = attention(x, x, x, attn_mask=by_head)[0]
+        for masks in ({}, {"attn_mask": everything}):
+            out = attention(x, x, x, key_padding_mask=hidden, **masks)[0]
+            torch.testing.assert_close(out, expected)
+        torch.testing.assert_close(expected[1:], attention(*[x[1:]] * 3)[0])
+    assert not torch.allclose(expected, attention(x, x, x)[0])
+
+
 def test_attention_depends_on_its_input_beyond_the_values() -> None:
     q, k, v = torch.rand(3, 1, 6, 4)
     means = v.mean(-2, keepdim=True).expand_as(v)
@@ -73,8 +89,6 @@ def test_refusals() -> None:
     x = torch.rand(1, 6, 8)
     with pytest.raises(UsageError, match="add up to one"):
         equivariant_attention(x, x, x, dropout_p=0.1)
-    with pytest.raises(UsageError, match="attn_mask"):
-        EquivariantAttention(8, 2)(x, x, x, key_padding_mask=torch.zeros(1, 6, dtype=torch.bool))
 
 
 def test_ratios_of_nothing_are_nothing() -> None:

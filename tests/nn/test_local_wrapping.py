@@ -34,6 +34,17 @@ def test_noise_levels_are_in_units_of_the_image() -> None:
         torch.testing.assert_close(f(7 * y + 1000, 7 * sigma), 7 * f(y, sigma) + 1000)
 
 
+def test_outputs_may_have_another_shape() -> None:
+    class Enlarging(nn.Module):
+        def forward(self, x: Tensor, steps: Tensor) -> Tensor:
+            return torch.sigmoid(steps * x[:, :2]).repeat_interleave(2, -1)
+
+    f = LocallyNormalized(Enlarging(), 3, 8).double()
+    y, steps = torch.rand(2, 3, 6, 10, dtype=torch.float64), torch.tensor(3)
+    assert f(y, steps).shape == (2, 2, 6, 20)
+    torch.testing.assert_close(f(7 * y + 1000, steps), 7 * f(y, steps) + 1000)
+
+
 def test_windows_are_cut_and_far_pixels_do_not_matter() -> None:
     f = LocallyNormalized(network(), 3, 8)
     y = torch.rand(1, 1, 12, 60)

@@ -45,6 +45,13 @@ def test_each_sample_has_its_own_statistics(sigma: Tensor) -> None:
         torch.testing.assert_close(together[index : index + 1], alone)
 
 
+def test_whole_numbers_have_no_units() -> None:
+    layer = Normalized(lambda y, steps: y * steps, "mean-std")
+    y = torch.rand(2, 1, 4, 5, dtype=torch.float64)
+    steps = torch.tensor([[[[2]]], [[[3]]]])
+    torch.testing.assert_close(layer(7 * y + 100, steps), 7 * layer(y, steps) + 100)
+
+
 def test_images_seen_from_behind() -> None:
     y = np.random.default_rng(1).random((9, 7))
     np.testing.assert_allclose(

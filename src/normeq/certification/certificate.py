@@ -87,6 +87,8 @@ class Certificate:
         for number, which in enumerate(PROPERTIES):
             if which in self.counterexamples:
                 lines[number] += f", {_described(self.counterexamples[which])}"
+            elif getattr(self, which) is Status.UNKNOWN and which in self.measured:
+                lines[number] += f", measured error {self.measured[which]:.1e}"
         if self.range is not None:
             lines.append(f"for {self.range}, in units of the image's spread")
         if self.sizes:

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn.parameter import UninitializedParameter
 from torch.utils._pytree import tree_leaves, tree_map
 
+from normeq.certification.graph_nodes import raising_line
 from normeq.errors import UsageError, reason
 from normeq.nn.copies import fresh, private_copy
 from normeq.nn.inputs import image_channels, spatial_axes
@@ -118,7 +119,9 @@ def refuse_unfit(module: nn.Module, args: Sequence[Any]) -> None:
     error = trouble(module, args)
     if error is not None:
         shapes = ", ".join(str(tuple(a.shape)) for a in args if isinstance(a, Tensor))
+        line = raising_line(error)
         raise UsageError(
             f"{type(module).__name__} does not take an input of shape {shapes} "
-            f"({type(error).__name__}: {reason(error)}): pass an example that it does take."
+            f"({type(error).__name__}{f' at {line}' if line else ''}: {reason(error)}): "
+            "pass an example that it does take."
         ) from error

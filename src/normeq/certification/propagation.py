@@ -71,6 +71,8 @@ class Record:
         E, H, I, or what else its output is.
     shape
         The shape of its output.
+    line
+        Where the network's source calls it, if that is known.
     """
 
     name: str
@@ -79,6 +81,7 @@ class Record:
     inputs: tuple[str, ...]
     kind: str
     shape: tuple[int, ...]
+    line: str = ""
 
 
 @dataclass
@@ -92,8 +95,8 @@ class Propagation:
     records
         Every operation.
     still
-        For each linear layer, by its path, which channels of its input do not move with the
-        offset.
+        For each linear layer, by its path, which channels of its input scale with the image but
+        do not move with the offset.
     deviation
         By how much coefficients that count as exact were off, summed over all operations.
     formats
@@ -235,11 +238,14 @@ class _Propagator:
         inputs = [n.name for n in node.all_input_nodes if any(shadows_in(self._values[n.name]))]
         first = outputs[0]
         if op.name.startswith("conv") or op.name == "linear":
-            moves = sources[0].moves
-            axis = moves.ndim - 1 if op.name == "linear" else 1
-            self._found.still[op.path] = ~moves.amax([n for n in range(moves.ndim) if n != axis])
+            # Ratios come from norms and gates, which will follow the offset once converted.
+            follows = sources[0].moves | (sources[0].d == 0)
+            axis = follows.ndim - 1 if op.name == "linear" else 1
+            others = [n for n in range(follows.ndim) if n != axis]
+            self._found.still[op.path] = ~follows.amax(others)
+        shape = tuple(first.shape)
         self._found.records.append(
-            Record(node.name, op.name, op.path, tuple(inputs), kind(first), tuple(first.shape))
+            Record(node.name, op.name, op.path, tuple(inputs), kind(first), shape, op.line)
         )
         return first if single else outputs
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.export import ExportedProgram
 
 from normeq.certification.certificate import Certificate, Status
 from normeq.certification.examples import Example, arguments, refuse_unfit, refuse_unready
@@ -21,6 +22,7 @@ from normeq.certification.measurement import (
     rounding_bound,
     tolerated,
 )
+from normeq.certification.opaque import with_any_inner
 from normeq.certification.propagation import Propagation, Record, propagate
 from normeq.certification.questions import InputLaw, Question, Variation, variations
 from normeq.certification.shadow import PROPERTIES, Culprit, Property
@@ -113,13 +115,24 @@ def culprits_of(
 
 
 def _propagate(subject: Subject, args: Sequence[Any], variation: Variation) -> Propagation:
-    program = trace(subject.own, args)
+    program = _trace(subject.own, args)
     eps = torch.finfo(args[0].dtype).eps
     try:
         return propagate(program, variation.shadows(args), eps, subject.constants())
     except Exception as error:  # sparse tensors and other kinds of values that shadows lack
         _LOG.info("the operations cannot be followed", exc_info=True)
         raise Untraceable(f"{type(error).__name__}: {reason(error)}") from error
+
+
+def _trace(module: nn.Module, args: Sequence[Any]) -> ExportedProgram:
+    """Trace a network, or if it cannot be traced, the wrapper around it."""
+    try:
+        return trace(module, args)
+    except Untraceable:
+        wrapper = with_any_inner(module, args)
+        if wrapper is None:
+            raise
+        return trace(wrapper, args)
 
 
 @dataclass
@@ -145,7 +158,7 @@ class _Findings:
             outcome = _propagate(subject, way.args, variation)
             found = {which: _culprits(outcome, variation, which) for which in PROPERTIES}
         except Untraceable as error:
-            found = {which: [_untraceable(which, str(error))] for which in PROPERTIES}
+            found = {which: [_untraceable(which, error)] for which in PROPERTIES}
         deviation = 0.0 if outcome is None else outcome.deviation
         allowed = tolerated(deviation, precision)
         for which in PROPERTIES:
@@ -225,13 +238,14 @@ def _otherwise(which: Property, error: float) -> Culprit:
     )
 
 
-def _untraceable(which: Property, reason: str) -> Culprit:
+def _untraceable(which: Property, error: Untraceable) -> Culprit:
     return Culprit(
         "",
         "torch.export",
         which,
-        f"the network cannot be traced ({reason}).",
+        f"the network cannot be traced ({error}).",
         "no control flow that depends on the image's values, "
         "or normeq.normalized around the network",
         unknown=True,
+        line=error.line,
     )

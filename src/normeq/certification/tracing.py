@@ -13,22 +13,24 @@ from __future__ import annotations
 
 import builtins
 import functools
+import io
 import logging
 import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr
 from types import FunctionType
 from typing import Any
 
 import torch
 from torch import Tensor, fx, nn
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
 
-from normeq.certification.graph_nodes import operation_name
+from normeq.certification.graph_nodes import operation_name, raising_line, source_line
 from normeq.certification.operation import LAWS
 
 #: Compositions, and second names of operations.
@@ -44,7 +46,15 @@ TRACER_LOCK = threading.RLock()
 
 
 class Untraceable(Exception):
-    """The network cannot be traced; the message says at what."""
+    """The network cannot be traced.
+
+    The message says at what, and `line` where in the network's source, as ``file.py:12``, if that
+    is known.
+    """
+
+    def __init__(self, reason: str, line: str = "") -> None:
+        super().__init__(reason)
+        self.line = line
 
 
 def trace(module: nn.Module, args: Sequence[Any]) -> torch.export.ExportedProgram:
@@ -68,7 +78,7 @@ def trace(module: nn.Module, args: Sequence[Any]) -> torch.export.ExportedProgra
             if _is_written_out_further(program):
                 program = program.run_decompositions(_decompositions())
     except Exception as error:  # whatever the tracer or the network's own code stumbles over
-        raise Untraceable(_first_sentence(error)) from error
+        raise Untraceable(_first_sentence(error), raising_line(error)) from error
     _refuse_free_shapes(program)
     return program
 
@@ -98,12 +108,14 @@ def _refuse_free_shapes(program: torch.export.ExportedProgram) -> None:
     for node in program.graph.nodes:
         for value in tree_leaves(node.meta.get("val")):
             if isinstance(value, Tensor) and any(not isinstance(n, int) for n in value.shape):
-                raise Untraceable(f"the shape of {node.name} depends on the image's values")
+                raise Untraceable(
+                    f"the shape of {node.name} depends on the image's values", source_line(node)
+                )
 
 
 @contextmanager
 def quiet_tracer() -> Iterator[None]:
-    """Keep the tracer from logging what is reported as an answer."""
+    """Keep the tracer from logging, and printing, what is reported as an answer."""
     names = [name for name in logging.root.manager.loggerDict if name.startswith("torch.")]
     loggers = [logging.getLogger(name) for name in ("torch", *names)]
     before = [(one.disabled, one.level, one.handlers, one.propagate) for one in loggers]
@@ -111,7 +123,8 @@ def quiet_tracer() -> Iterator[None]:
         # Those that are made meanwhile hand their messages up, to where nothing hears them.
         one.disabled, one.handlers, one.propagate = True, [logging.NullHandler()], False
     try:
-        yield
+        with redirect_stderr(io.StringIO()):
+            yield
     finally:
         for one, state in zip(loggers, before, strict=True):
             one.disabled, one.level, one.handlers, one.propagate = state
@@ -224,5 +237,7 @@ def _decompositions() -> dict[Any, Any]:
 
 
 def _first_sentence(error: Exception) -> str:
+    if isinstance(error, GuardOnDataDependentSymNode):
+        return "what it does depends on the image's values"
     text = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

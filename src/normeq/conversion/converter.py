@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
 
 from normeq.certification import Certificate, Culprit, Status
-from normeq.certification.examples import Example, arguments, refuse_unfit, refuse_unready
+from normeq.certification.examples import (
+    Example,
+    arguments,
+    refuse_unfit,
+    refuse_unready,
+    trouble,
+)
 from normeq.certification.prover import certify, send
 from normeq.conversion.affine_form import make_affine
 from normeq.conversion.changes import ConversionReport
@@ -16,7 +23,7 @@ from normeq.conversion.enclosing import enclose_culprits
 from normeq.conversion.network_editor import NetworkEditor
 from normeq.conversion.residual_form import OnDifferences, refuse_misfit
 from normeq.conversion.scale_form import make_homogeneous
-from normeq.errors import UsageError
+from normeq.errors import UsageError, reason
 from normeq.models.building_blocks import Variant
 from normeq.models.network import equivariance_of
 from normeq.nn import LocallyNormalized, Normalized
@@ -83,6 +90,7 @@ def convert(
     elif to == "norm-equiv-local":
         refuse_misfit(reference, args)
         editor.wrap(LocallyNormalized(editor.root))
+        _refuse_without_maps(module, editor.root, args)
     elif to == "norm-equiv":
         make_affine(editor, send(module, args))
         enclose_culprits(editor, args, ("scale", "shift"), offset=True)
@@ -96,7 +104,7 @@ def convert(
             editor.wrap(OnDifferences(editor.root))
     twin = editor.root
     certificate = certify(private_copy(twin).eval(), args)
-    _refuse(module, to, certificate)
+    _refuse(module, args, to, certificate)
     sizes = tuple(sum(p.numel() for p in net.parameters()) for net in (module, twin))
     report = ConversionReport(
         to,
@@ -130,6 +138,16 @@ def _refuse_other_outputs(module: nn.Module, args: list[Any]) -> None:
         )
 
 
+def _refuse_without_maps(module: nn.Module, wrapped: nn.Module, args: list[Any]) -> None:
+    """Refuse a network that takes a noise level for a whole image only."""
+    error = trouble(private_copy(wrapped).eval(), args)
+    if error is not None:
+        raise UsageError(
+            f"{type(module).__name__} takes no map of noise levels, which a level becomes in "
+            f"the form norm-equiv-local ({reason(error)}): convert it to 'norm-equiv-wrapped'."
+        ) from error
+
+
 def _filled(args: list[object]) -> list[object]:
     """Fill an example of zeros with noise, on which a distance can be measured."""
     image = args[0]
@@ -149,19 +167,20 @@ def _relabel(editor: NetworkEditor, variant: Variant) -> None:
         net.equivariance = equivariance_of(variant)
 
 
-def _refuse(module: nn.Module, to: Target, certificate: Certificate) -> None:
+def _refuse(module: nn.Module, args: list[object], to: Target, certificate: Certificate) -> None:
     """Refuse a network of which some operations have no counterpart, naming them."""
     status = certificate.scale if to == "scale-equiv" else certificate.norm
     if status is Status.PROVEN:
         return
     wanted = ("scale",) if to == "scale-equiv" else ("scale", "shift")
     left = [culprit for culprit in certificate.culprits if culprit.property in wanted]
-    names = dict.fromkeys(f"{c.operation} in {_place(c)}" for c in left)
-    listed = "; ".join(list(names)[:6]) + ("; ..." if len(names) > 6 else "")
+    lines = _source_lines(module, args)
+    names = dict.fromkeys(f"{c.operation} in {_place(c, lines)}" for c in left)
+    listed = "; ".join(list(names)[:3]) + ("; ..." if len(names) > 3 else "")
     if to in ("norm-equiv-wrapped", "norm-equiv-local"):
         raise UsageError(
-            f"{type(module).__name__} in the form {to} cannot be proven: {left[0].reason} "
-            f"({left[0].fix})"
+            f"{type(module).__name__} in the form {to} cannot be proven, because of {listed}: "
+            f"{left[0].reason} Fix: {left[0].fix}."
         )
     raise UsageError(
         f"{type(module).__name__} cannot be made {to}, because there is no counterpart for: "
@@ -170,17 +189,28 @@ def _refuse(module: nn.Module, to: Target, certificate: Certificate) -> None:
     )
 
 
-def _place(culprit: Culprit) -> str:
+def _source_lines(module: nn.Module, args: list[object]) -> dict[tuple[str, str], str]:
+    """Return where the network's source first calls each operation of each module.
+
+    The forward pass of a twin may have been written anew, with lines that mean nothing to a user.
+    """
+    outcome = send(private_copy(module).eval(), args)
+    records = [] if outcome is None else outcome.records
+    return {(record.path, record.operation): record.line for record in reversed(records)}
+
+
+def _place(culprit: Culprit, lines: dict[tuple[str, str], str]) -> str:
     """Say where a culprit is: its module, and the line of source that calls it."""
-    module = culprit.path or "the network itself"
-    return f"{module} ({culprit.line})" if culprit.line else module
+    path = re.sub(r"^(inner(\.|$))+", "", culprit.path)  # what is wrapped is called `inner`
+    line = culprit.line or lines.get((path, culprit.operation), "")
+    return f"{path or 'the network itself'} ({line})" if line else path or "the network itself"
 
 
 @torch.no_grad()
 def _distance(module: nn.Module, twin: nn.Module, args: list[object]) -> float:
     """Measure how far the twin's output is from the original's, in spreads of that."""
     before, after = (private_copy(net).eval()(*fresh(args)) for net in (module, twin))
-    if not isinstance(before, Tensor):
+    if not isinstance(before, Tensor) or before.shape != after.shape:
         return float("nan")
     spread = before.double().std()
     return float((after.double() - before.double()).square().mean().sqrt() / spread)

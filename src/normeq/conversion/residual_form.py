@@ -11,6 +11,7 @@ from torch.nn import functional as F
 from normeq.errors import UsageError
 from normeq.nn import copy_pad
 from normeq.nn.copies import fresh
+from normeq.nn.local_wrapping import fitted
 
 #: How to average over windows, by the number of axes of a batch.
 _AVERAGES = {3: F.avg_pool1d, 4: F.avg_pool2d, 5: F.avg_pool3d}
@@ -51,7 +52,7 @@ class OnDifferences(nn.Module):
         padded = copy_pad(y, (self.radius,) * 2 * (y.ndim - 2))
         mean = _AVERAGES[y.ndim](padded, 2 * self.radius + 1, 1)
         out: Tensor = self.inner(y - mean, *rest, **options)
-        return _fitted(mean, out) + out
+        return fitted(mean, out) + out
 
     def extra_repr(self) -> str:
         """Describe the window in a printed network."""
@@ -79,13 +80,3 @@ def _gives_images(module: nn.Module, args: list[Any]) -> bool:
     with torch.no_grad():
         out = module(*fresh(args))
     return isinstance(out, Tensor) and out.ndim == args[0].ndim and len(out) == len(args[0])
-
-
-def _fitted(mean: Tensor, out: Tensor) -> Tensor:
-    """Bring a local mean to the channels and the size of an output."""
-    if mean.shape[2:] != out.shape[2:]:
-        mode = {3: "linear", 4: "bilinear", 5: "trilinear"}[mean.ndim]
-        mean = F.interpolate(mean, size=out.shape[2:], mode=mode)
-    if mean.shape[1] != out.shape[1]:
-        mean = mean.mean(1, keepdim=True)
-    return mean

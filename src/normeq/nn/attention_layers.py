@@ -132,19 +132,27 @@ class EquivariantAttention(nn.Module):
         average_attn_weights: bool = True,
         is_causal: bool = False,
     ) -> tuple[Tensor, None]:
-        """Attend; of the options only `attn_mask` and `is_causal` are understood, as in torch."""
-        if key_padding_mask is not None:
-            raise UsageError("key_padding_mask is not supported: put it into attn_mask.")
+        """Attend; masks and `is_causal` are understood, as in torch, and weights never returned."""
         if not self.batch_first:
             query, key, value = (x.transpose(0, 1) for x in (query, key, value))
         q = self._ratios(self.query(query), self.query_bias)
         k = self._ratios(self.key(key), self.key_bias)
         v = self._split(self.value(value))
-        if attn_mask is not None and attn_mask.dtype == torch.bool:
-            attn_mask = ~attn_mask  # torch's two attentions disagree on what True means
-        attended = F.scaled_dot_product_attention(q, k, v, attn_mask, is_causal=is_causal)
+        mask = self._joined(attn_mask, key_padding_mask, like=q)
+        causal = is_causal and mask is None  # beside a mask it is a hint
+        attended = F.scaled_dot_product_attention(q, k, v, mask, is_causal=causal)
         out: Tensor = self.output(attended.transpose(1, 2).flatten(2))
         return (out if self.batch_first else out.transpose(0, 1)), None
+
+    def _joined(self, mask: Tensor | None, padding: Tensor | None, like: Tensor) -> Tensor | None:
+        """Join a mask of queries and keys and one of keys into one that is added to products."""
+        parts = []
+        if mask is not None:
+            heads = (-1, self.num_heads) if mask.ndim == 3 else None
+            parts.append(_added(mask, like).unflatten(0, heads) if heads else _added(mask, like))
+        if padding is not None:
+            parts.append(_added(padding, like)[:, None, None, :])
+        return torch.stack(torch.broadcast_tensors(*parts)).sum(0) if parts else None
 
     def _ratios(self, differences: Tensor, bias: Tensor | None) -> Tensor:
         free_of_scale = ratios(differences, (1, 2))
@@ -154,3 +162,10 @@ class EquivariantAttention(nn.Module):
         """Bring ``(N, L, C)`` to ``(N, heads, L, C/heads)``."""
         heads: Tensor = tokens.unflatten(-1, (self.num_heads, -1))
         return heads.transpose(1, 2)
+
+
+def _added(mask: Tensor, like: Tensor) -> Tensor:
+    """Return what a mask adds to products: minus infinity where it is True."""
+    if mask.dtype != torch.bool:
+        return mask.to(like)
+    return torch.zeros_like(mask, dtype=like.dtype).masked_fill(mask, -math.inf)

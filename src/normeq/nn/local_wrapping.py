@@ -23,8 +23,9 @@ class LocallyNormalized(nn.Module):
     Parameters
     ----------
     inner
-        A network from images to images of the same shape, called as ``net(y)`` or
-        ``net(y, sigma)``.
+        A network from images to images, called as ``net(y)`` or ``net(y, sigma)`` with a map of
+        noise levels. Where its output has another size, the statistics are interpolated, and where
+        it has another number of channels, the mean over channels counts.
     radius
         Reach of the window to each side.
     wide_radius
@@ -70,17 +71,38 @@ class LocallyNormalized(nn.Module):
         )
         # Infinity stands in for zero: unlike 1 it sets no scale.
         by = torch.where(spread == 0, math.inf, spread)
-        if sigma is None:
-            out: Tensor = self.inner(differences / by)
-        else:
-            level = torch.as_tensor(sigma, dtype=y.dtype, device=y.device)
-            level = level.reshape(-1, *[1] * (y.ndim - 1)) if level.ndim < y.ndim else level
-            out = self.inner(differences / by, level / by)
-        return mean + torch.where(spread == 0, 0.0, spread) * out
+        out: Tensor = self.inner(differences / by, *([] if sigma is None else [_level(sigma, by)]))
+        back = torch.where(spread == 0, 0.0, spread)
+        return fitted(mean, out) + fitted(back, out) * out
 
     def extra_repr(self) -> str:
         """Describe the windows in a printed network."""
         return f"radius={self.radius}, wide_radius={self.wide_radius}, floor={self.floor:g}"
+
+
+def _level(sigma: float | Tensor, by: Tensor) -> Tensor:
+    """Return a map of noise levels in units of the local spread; whole numbers have no units."""
+    if isinstance(sigma, Tensor) and not sigma.is_floating_point():
+        return sigma
+    level = torch.as_tensor(sigma, dtype=by.dtype, device=by.device)
+    return (level.reshape(-1, *[1] * (by.ndim - 1)) if level.ndim < by.ndim else level) / by
+
+
+def fitted(mean: Tensor, out: Tensor) -> Tensor:
+    """Bring a local mean to the size of an output, and to its channels or to one.
+
+    Examples
+    --------
+    >>> import torch
+    >>> fitted(torch.ones(1, 3, 4, 4), torch.zeros(1, 1, 8, 8)).shape
+    torch.Size([1, 1, 8, 8])
+    """
+    if mean.shape[2:] != out.shape[2:]:
+        mode = {3: "linear", 4: "bilinear", 5: "trilinear"}[mean.ndim]
+        mean = F.interpolate(mean, size=out.shape[2:], mode=mode)
+    if mean.shape[1] != out.shape[1]:
+        mean = mean.mean(1, keepdim=True)
+    return mean
 
 
 def _window_mean(x: Tensor, radius: int) -> Tensor:

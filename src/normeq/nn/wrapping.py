@@ -64,12 +64,17 @@ class Normalized(nn.Module):
         sigma: float | Tensor | None = None,
         correlation: Tensor | None = None,
     ) -> Tensor:
-        """Apply to samples of shape ``(N, ...)``; sigma and correlation in the units of `y`."""
+        """Apply to samples of shape ``(N, ...)``; sigma and correlation in the units of `y`.
+
+        Tensors of whole numbers among them have no units, and are passed on as they are.
+        """
         center, spread = sample_statistics(y, self.mode)
         gain = (self.b - self.a) / torch.where(spread == 0, math.inf, spread)
         normal = (y - _like(center, y)) * _like(gain, y) + self.a
 
         def scaled(level: float | Tensor) -> Tensor:
+            if isinstance(level, Tensor) and not level.is_floating_point():
+                return level  # a number of steps or a mask, which has no units
             level = torch.as_tensor(level, dtype=y.dtype, device=y.device)
             return level * (_like(gain, level) if level.ndim > 1 else gain)
 

@@ -16,6 +16,7 @@ WEIGHTED = (
     "differences as factors, or weights that neither gain nor offset changes and that add up to "
     "one (normeq.nn.EquivariantAttention)"
 )
+UNIT_GAIN = "no such factor, or factors that add up to one (normeq.nn.AffineResidual)"
 
 
 def as_shadow(value: Any) -> Shadow:
@@ -102,15 +103,28 @@ def _suspect_weights(op: Operation, a: Shadow, b: Shadow) -> None:
         )
 
 
+def _suspect_gain(op: Operation, a: Any, b: Any) -> None:
+    """Remember a fixed factor of features that follow the offset: lawful if all add up to one."""
+    features, number = (a, b) if isinstance(a, Shadow) else (b, a)
+    if isinstance(number, Shadow) or not features.moves.any():
+        return
+    factors = lift(number).v
+    if (factors != 1).any():
+        does = "multiplies" if op.name == "mul" else "divides"
+        op.suspect("shift", f"it {does} by {span(factors)}, not by one.", UNIT_GAIN)
+
+
 @law("mul", many=True)
 def multiply(op: Operation, a: Any, b: Any) -> Shadow:
     """Known factors scale the coefficient; between features degrees add up."""
+    _suspect_gain(op, a, b)
     return product_of(op, a, b)
 
 
 @law("div", "true_divide", many=True)
 def divide(op: Operation, a: Any, b: Any, *, rounding_mode: str | None = None) -> Shadow:
     """Degrees subtract; what is rounded is a curve of the quotient."""
+    _suspect_gain(op, a, b)
     quotient = quotient_of(op, a, b)
     if rounding_mode is None:
         return quotient
