@@ -11,10 +11,11 @@ docs/data/families.csv, docs/data/family-twins.csv and the tables of docs/conver
 from __future__ import annotations
 
 import argparse
+import copy
 from pathlib import Path
 
 import torch
-from conversion import PATCHES, RATE, TEST, psnr, train
+from conversion import RATE, distance, psnr, train
 from family_networks import FAMILIES
 from pages import DATA, DOCS, fill, markdown
 from torch import nn
@@ -24,10 +25,12 @@ from normeq._support.tables import read_csv, write_csv
 from normeq.conversion.converter import TARGETS
 from normeq.images.folder import read_folder
 from normeq.training.data import Patches
+from normeq.training.recipe import Data, Validation
 from normeq.training.validation_set import Condition, noisy_images
 
 TRAINED = ("U-Net, group norm", "NAFNet", "ConvNeXt")
 FORMS = ("norm-equiv-residual", "norm-equiv-wrapped", "norm-equiv-local")
+PATCHES, TEST = Data(patch=32, sigma=25.0), Validation(crop=128)
 LEVELS = (10.0, 25.0, 50.0)
 STEPS = 500
 PAGE = DOCS / "convert.md"
@@ -65,6 +68,16 @@ def verdict(name: str) -> dict[str, str]:
     return row
 
 
+def with_relu(net: nn.Module) -> nn.Module:
+    """Return a copy of a network with ReLU, which scales with its input, for GELU and SiLU."""
+    copied = copy.deepcopy(net)
+    for module in copied.modules():
+        for path, child in module.named_children():
+            if isinstance(child, nn.GELU | nn.SiLU):
+                setattr(module, path, nn.ReLU())
+    return copied
+
+
 def twins(name: str, data: Patches, tests: dict[float, list]) -> list[dict[str, str]]:
     """Train a network, convert it, and train its twins on."""
     build, _ = FAMILIES[name]
@@ -77,13 +90,18 @@ def twins(name: str, data: Patches, tests: dict[float, list]) -> list[dict[str, 
     def measure(form: str, steps: int, twin: nn.Module) -> None:
         scores = {f"sigma {level:g}": f"{psnr(twin, t):.2f}" for level, t in tests.items()}
         elsewhere = f"{psnr(twin, tests[25.0], 4.0, -100.0):.2f}"
-        rows.append({"network": name, "form": form, "further steps": steps} | scores
+        moved = f"{distance(net, twin, tests[25.0]):.2f}"
+        rows.append({"network": name, "form": form, "further steps": steps, "moved": moved} | scores
                     | {"at 4·y - 100": elsewhere})  # fmt: skip
         print(*rows[-1].values(), flush=True)
 
     measure("as it is", 0, net)
-    for form in FORMS:
-        twin, _ = normeq.convert(net, form, example)
+    kinked = with_relu(net)
+    origins = dict.fromkeys(FORMS, net)
+    if any(isinstance(module, nn.ReLU) for module in kinked.modules()):
+        origins["norm-equiv-residual, ReLU"] = kinked
+    for form, origin in origins.items():
+        twin, _ = normeq.convert(origin, form.split(",")[0], example)
         measure(form, 0, twin.eval())
         train(twin, data, STEPS, STEPS, RATE / 4)
         measure(form, STEPS, twin)

@@ -108,10 +108,10 @@ class ConvNeXtBlock(nn.Module):
         self.spatial = nn.Conv2d(width, width, 7, padding=3, groups=width)
         self.norm = ChannelNorm(width)
         self.widen, self.narrow = nn.Conv2d(width, 4 * width, 1), nn.Conv2d(4 * width, width, 1)
-        self.response = ResponseNorm(4 * width)
+        self.bend, self.response = nn.GELU(), ResponseNorm(4 * width)
 
     def forward(self, x: Tensor) -> Tensor:
-        out: Tensor = self.narrow(self.response(F.gelu(self.widen(self.norm(self.spatial(x))))))
+        out: Tensor = self.narrow(self.response(self.bend(self.widen(self.norm(self.spatial(x))))))
         return x + out
 
 

@@ -44,7 +44,7 @@ class _StandIn(nn.Module):
     def forward(self, *inputs: Tensor) -> Tensor:
         if self._shape is not None:
             return any_function(list(inputs), self._shape)
-        out = self._function[0](*inputs)
+        out: Tensor = self._function[0](*inputs)
         self._shape = list(out.shape)
         return out
 

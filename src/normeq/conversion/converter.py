@@ -48,8 +48,9 @@ def convert(
     module
         Any network.
     to
-        ``"scale-equiv"``: ``f(λ·y) = λ·f(y)``; biases and shifts of batch norms are dropped and
-        smooth activations become ReLU. The others: ``f(λ·y + μ, λ·σ) = λ·f(y, σ) + μ``.
+        ``"scale-equiv"``: ``f(λ·y) = λ·f(y)``; biases and shifts of batch norms are dropped, and
+        norms, gates and smooth activations see ratios. The others:
+        ``f(λ·y + μ, λ·σ) = λ·f(y, σ) + μ``.
         ``"norm-equiv"``: kernels that sum to one, sort pooling, affine residuals, copy padding;
         to be trained again. ``"norm-equiv-residual"``: the scale-equivariant twin on differences
         from the local mean, which is added at the end; close to the original.
@@ -177,7 +178,7 @@ def _refuse(module: nn.Module, args: list[object], to: Target, certificate: Cert
     lines = _source_lines(module, args)
     names = dict.fromkeys(f"{c.operation} in {_place(c, lines)}" for c in left)
     listed = "; ".join(list(names)[:3]) + ("; ..." if len(names) > 3 else "")
-    if to in ("norm-equiv-wrapped", "norm-equiv-local"):
+    if to in ("norm-equiv-wrapped", "norm-equiv-local") or left[0].operation == "measurement":
         raise UsageError(
             f"{type(module).__name__} in the form {to} cannot be proven, because of {listed}: "
             f"{left[0].reason} Fix: {left[0].fix}."

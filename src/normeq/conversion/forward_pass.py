@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from torch import Tensor, fx, nn
+from torch.utils._pytree import tree_leaves
 
 from normeq.conversion.changes import Change
 from normeq.conversion.operations import (
@@ -48,6 +49,10 @@ class ForwardPass(GraphEditor):
     def is_feature(self, value: Any) -> bool:
         """Whether an argument is a tensor that depends on the input."""
         return value in self._features
+
+    def usual_size(self, value: Any) -> float:
+        """Return the root mean square of a feature when the network was called."""
+        return self._features.get(value, 1.0)
 
     def calls(self, node: Any, targets: Sequence[Any]) -> bool:
         """Whether a value comes from a call of one of these functions or methods."""
@@ -173,9 +178,12 @@ def _tensors_first(node: fx.Node) -> None:
 
 def _features(
     owner: nn.Module, graph: fx.Graph, call: Call, fixed: Sequence[int | str]
-) -> set[fx.Node]:
-    """Run a graph once and return the values that are tensors and depend on the input."""
-    features: set[fx.Node] = set()
+) -> dict[fx.Node, float]:
+    """Run a graph once and return the values that are tensors and depend on the input.
+
+    Each comes with its root mean square.
+    """
+    features: dict[fx.Node, float] = {}
     inputs = [node for node in graph.nodes if node.op == "placeholder"]
     from_input = {
         node
@@ -189,7 +197,7 @@ def _features(
             if n in from_input or not from_input.isdisjoint(n.all_input_nodes):
                 from_input.add(n)
                 if isinstance(result, Tensor) and result.is_floating_point():
-                    features.add(n)
+                    features[n] = size_of_features(result)
             return result
 
     traced = fx.GraphModule(owner, graph)
@@ -199,6 +207,15 @@ def _features(
     FeatureFinder(traced).run(*bound.args)
     graph.owning_module = None
     return features
+
+
+def size_of_features(args: Any) -> float:
+    """Return the root mean square of the first tensor among some arguments, or 1."""
+    for leaf in tree_leaves(args):
+        if isinstance(leaf, Tensor) and leaf.is_floating_point() and leaf.ndim:
+            size = float(leaf.detach().double().square().mean().sqrt())
+            return size if 0 < size < float("inf") else 1.0
+    return 1.0
 
 
 def _keep_the_rest(module: nn.Module, traced: fx.GraphModule, dropped: set[str]) -> None:

@@ -11,7 +11,12 @@ from torch.utils._pytree import tree_leaves
 
 from normeq.certification.questions import variations
 from normeq.conversion.changes import Change
-from normeq.conversion.forward_pass import Call, ForwardPass, open_forward_pass
+from normeq.conversion.forward_pass import (
+    Call,
+    ForwardPass,
+    open_forward_pass,
+    size_of_features,
+)
 from normeq.conversion.operations import class_name
 from normeq.nn.copies import bake_hooked_norms, fresh, private_copy
 
@@ -49,7 +54,7 @@ class NetworkEditor:
         ]
         calls = _observe_calls(self.root, args)
         self._usual_sizes = {
-            path: _size_of_features(calls[module])
+            path: size_of_features(calls[module])
             for path, module in self.root.named_modules()
             if module in calls
         }
@@ -173,12 +178,3 @@ def _unchanged(before: Call, after: Call) -> list[int | str]:
             for a, b in zip(tree_leaves(value), tree_leaves(second[name]), strict=False)
         )
     ]
-
-
-def _size_of_features(args: Any) -> float:
-    """Return the root mean square of the first tensor among some arguments, or 1."""
-    for leaf in tree_leaves(args):
-        if isinstance(leaf, Tensor) and leaf.is_floating_point() and leaf.ndim:
-            size = float(leaf.detach().double().square().mean().sqrt())
-            return size if 0 < size < float("inf") else 1.0
-    return 1.0

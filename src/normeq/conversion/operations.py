@@ -13,10 +13,19 @@ ADDITIONS = (operator.add, operator.iadd, torch.add, "add", "add_")
 SUBTRACTIONS = (operator.sub, operator.isub, torch.sub, "sub", "sub_")
 PRODUCTS = (operator.mul, operator.imul, torch.mul, "mul", "mul_")
 
-#: Activations that bend at a scale of their own, as layers and as functions.
-SMOOTH_LAYERS = (nn.GELU, nn.SiLU, nn.ELU, nn.CELU, nn.SELU, nn.Softplus, nn.Mish, nn.Hardswish,
-                 nn.ReLU6)  # fmt: skip
-SMOOTH_CALLS = (F.gelu, F.silu, F.elu, F.celu, F.selu, F.softplus, F.mish, F.hardswish, F.relu6)
+#: Activations that bend at a scale of their own, as functions and as layers; their options agree.
+SMOOTH_CALLS: dict[Any, type[nn.Module]] = {
+    F.gelu: nn.GELU,
+    F.silu: nn.SiLU,
+    F.elu: nn.ELU,
+    F.celu: nn.CELU,
+    F.selu: nn.SELU,
+    F.softplus: nn.Softplus,
+    F.mish: nn.Mish,
+    F.hardswish: nn.Hardswish,
+    F.relu6: nn.ReLU6,
+}
+SMOOTH_LAYERS = tuple(SMOOTH_CALLS.values())
 #: Activations that scale with their input.
 KINKED_LAYERS = (nn.ReLU, nn.LeakyReLU, nn.PReLU, nn.RReLU)
 KINKED_CALLS = (F.relu, torch.relu, F.leaky_relu, F.prelu, F.rrelu, "relu", "relu_")

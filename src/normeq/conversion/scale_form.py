@@ -1,9 +1,8 @@
-"""The scale-equivariant form: no biases, and activations that scale with their input."""
+"""The scale-equivariant form: no biases, and activations that see ratios."""
 
 from __future__ import annotations
 
 from torch import Tensor, fx, nn
-from torch.nn import functional as F
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from normeq.conversion.batch_norm import (
@@ -15,15 +14,16 @@ from normeq.conversion.batch_norm import (
 )
 from normeq.conversion.forward_pass import ForwardPass
 from normeq.conversion.network_editor import NetworkEditor
-from normeq.conversion.operations import SMOOTH_CALLS, SMOOTH_LAYERS
-from normeq.conversion.rule_tables import CallRule, LayerRule, apply_rules, for_each, replace_by
+from normeq.conversion.operations import SMOOTH_CALLS, called_name
+from normeq.conversion.rule_tables import CallRule, LayerRule, apply_rules, for_each
+from normeq.nn import Enclosed
 
 
 def make_homogeneous(editor: NetworkEditor) -> None:
     """Convert so that ``f(λ·y) = λ·f(y)``: weights are kept, shifts are dropped.
 
-    Batch norm is folded into the layer before it, or leaves a gain for each channel; biases go;
-    smooth activations become ReLU.
+    Batch norm is folded into the layer before it, or leaves a gain for each channel; biases go.
+    Calls of smooth activations see ratios; layers that have to are left for `enclose_culprits`.
     """
     fold_batch_norms(editor)
     apply_rules(editor, _LAYER_RULES, _CALL_RULES, {})
@@ -44,13 +44,15 @@ def _leave_the_gain(
         editor.replace(path, layer, ChannelGain(gain_of(layer)))
 
 
-def _call_relu(forward: ForwardPass, node: fx.Node) -> None:
-    forward.call_function(node, F.relu, node.args[:1], "relu()")
+def _show_ratios(forward: ForwardPass, node: fx.Node) -> None:
+    """Enclose a call of an activation, as a layer with the same options."""
+    layer = SMOOTH_CALLS[node.target](*node.args[1:], **node.kwargs)
+    enclosed = Enclosed(layer, forward.usual_size(node.args[0]))
+    forward.call_layer(node, enclosed, node.args[:1], f"{called_name(node)}() of ratios")
 
 
 _LAYER_RULES: dict[type[nn.Module], LayerRule] = {
     _BatchNorm: _leave_the_gain,
-    **for_each(SMOOTH_LAYERS, replace_by(nn.ReLU)),
     **for_each(LINEAR, drop_bias),
 }
-_CALL_RULES: dict[object, CallRule] = for_each(SMOOTH_CALLS, _call_relu)
+_CALL_RULES: dict[object, CallRule] = for_each(SMOOTH_CALLS, _show_ratios)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
@@ -161,6 +161,27 @@ def constrain(
         _refuse_lossy_geometry(layer)
     parametrization = KernelSum(total, free_channels, method, 0 if transposed else 1, groups, parts)
     parametrize.register_parametrization(layer, "weight", parametrization)
+    _let_pickle(layer)
+    return layer
+
+
+def _let_pickle(layer: nn.Module) -> None:
+    """Let `torch.save` write a whole constrained layer: torch refuses the class it gave to it."""
+    type(layer).__reduce_ex__ = _reduced  # type: ignore[assignment,method-assign]
+
+
+def _reduced(layer: nn.Module, protocol: int) -> tuple[Any, ...]:
+    return _restored, (parametrize.type_before_parametrizations(layer), layer.__dict__.copy())
+
+
+def _restored(kind: type[nn.Module], state: dict[str, Any]) -> nn.Module:
+    """Build a pickled layer again: its tensors and the class that computes its weight."""
+    layer = kind.__new__(kind)
+    layer.__setstate__(state)
+    parametrize._inject_new_class(layer)
+    for name in layer.parametrizations:  # type: ignore[union-attr]
+        parametrize._inject_property(layer, name)
+    _let_pickle(layer)
     return layer
 
 
