@@ -42,10 +42,12 @@ class _StandIn(nn.Module):
         self._shape: list[int] | None = None
 
     def forward(self, *inputs: Tensor) -> Tensor:
-        if self._shape is not None:
-            return any_function(list(inputs), self._shape)
-        out: Tensor = self._function[0](*inputs)
-        self._shape = list(out.shape)
+        out: Tensor
+        if self._shape is None:
+            out = self._function[0](*inputs)
+            self._shape = list(out.shape)
+        else:
+            out = any_function(list(inputs), self._shape)
         return out
 
 
