@@ -37,7 +37,9 @@ def test_export_then_denoise_and_check(weights: Path, tmp_path: Path) -> None:
         outputs.append(np.load(tmp_path / "out.npy"))
     np.testing.assert_allclose(outputs[0], outputs[1], atol=1e-4)
     assert "net.onnx is normalization-equivariant." in run("check", file)
-    assert "net.onnx" in run("info", file)
+    about = run("info", file)
+    assert "inputs           image\n" in about
+    assert "receptive field" in about
 
 
 def test_a_twin_and_its_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ from normeq.cli.cards import card_text
 from normeq.errors import printable
 
 if TYPE_CHECKING:
+    from normeq.denoising.onnx_network import OnnxNetwork
     from normeq.images import ImageFile
 
 
@@ -81,17 +82,35 @@ def _of_model(name: str) -> tuple[dict[str, Any], dict[str, Any]]:
 
     from normeq.classical import Method
     from normeq.denoising.names import resolve
+    from normeq.denoising.onnx_network import OnnxNetwork
 
     model = resolve(name)
     rows: dict[str, Any] = {"model": name}
     for attribute in ("architecture", "variant", "equivariance", "blind", "channels"):
         if hasattr(model, attribute):
             rows[attribute] = getattr(model, attribute)
-    if isinstance(model, nn.Module):
+    if isinstance(model, OnnxNetwork):
+        rows |= _of_onnx(model)
+    elif isinstance(model, nn.Module):
         rows["parameters"] = f"{sum(part.numel() for part in model.parameters()):,}"
+    if isinstance(model, nn.Module):
         local = getattr(model, "inner", model)
         if getattr(local, "receptive_field", None) is not None:
             rows["receptive field"] = f"{local.receptive_field} pixels to each side"
     if isinstance(model, Method):
         rows |= {"description": model.description, "needs sigma": "no" if model.blind else "yes"}
     return rows, getattr(model, "card", {})
+
+
+def _of_onnx(model: OnnxNetwork) -> dict[str, Any]:
+    """Return what the header of an ONNX file says that other networks do not have."""
+    header = model.header
+    if header is None:
+        return {"written by": "another program"}
+    return {
+        "network": header.name,
+        "inputs": ", ".join(header.inputs),
+        "opset": header.opset,
+        "stride": header.stride,
+        "digest": header.digest,
+    }
