@@ -51,6 +51,7 @@ def take_picture(address: str, target: Path) -> None:
         viewer = browser.find_element(By.ID, "viewer")
         ActionChains(browser).move_to_element_with_offset(viewer, 145, -47).perform()
         wait("filter-sum", "1.0000")
+        browser.execute_script("document.activeElement.blur()")
         browser.save_screenshot(str(target))
 
 

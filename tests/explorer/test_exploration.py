@@ -43,6 +43,8 @@ def test_an_equivariant_network_follows_every_change_of_units(
     found = measure_unit_change(exploration, setting, 0, (200, 200))
     assert found.follows
     assert found.worst < 1e-3
+    assert found.network_alone is not None
+    assert found.network_alone < 1e-5 * (1 + abs(widths))  # rounding of single precision
 
 
 @pytest.mark.parametrize(("gain", "widths"), [(0.1, 0.0), (1.0, 5.0)], ids=["gain", "offset"])
@@ -56,6 +58,8 @@ def test_the_ordinary_network_does_not_follow(
     )
     assert not found.follows
     assert found.typical > 0.1
+    assert found.network_alone is not None
+    assert found.network_alone > 0.5
 
 
 def test_the_ordinary_network_denoises_in_the_units_it_was_trained_for() -> None:
@@ -108,7 +112,9 @@ def test_missing_pixels_and_colours_are_shown(tmp_path: Path, weights: Path) -> 
         assert tile.shape == (40, 50, 3)
         assert np.isnan(tile[3, 4]).all()
         assert np.isfinite(tile).sum() == tile.size - 3
-        assert measure_unit_change(found, setting_of(found, gain=2.0), 0, (20, 20)).follows
+        change = measure_unit_change(found, setting_of(found, gain=2.0), 0, (20, 20))
+        assert change.follows
+        assert change.network_alone is None  # it takes no pixels without a value
 
 
 def test_a_mosaic_is_shown_as_its_four_planes(tmp_path: Path, weights: Path) -> None:

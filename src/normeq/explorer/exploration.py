@@ -9,6 +9,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import nn
 
 from normeq.denoising.bands import Walk
 from normeq.denoising.image_parts import parts_of
@@ -204,7 +205,24 @@ class Exploration:
         with self._computing:
             return self._walk(setting).denoiser.name
 
-    # Filters ---------------------------------------------------------------------------------
+    # The network alone -----------------------------------------------------------------------
+
+    def network(self, setting: Setting) -> nn.Module | None:
+        """Return the network that denoises, if it is one."""
+        with self._computing:
+            name = self._walk(setting).denoiser.name
+        return self.models[setting.model].network(name)
+
+    def told_level(self, setting: Setting, frame: int, sample: int) -> float | None:
+        """Return the noise level that the network is told, in the units of the setting."""
+        with self._computing:
+            walk = self._walk(setting)
+            noise = walk.noise.of(frame, sample)
+        if noise.level is None or noise.transform is None:
+            return noise.level
+        parts = parts_of(walk.source, each_plane=False)
+        part = next(name for name, places in parts.items() if (frame, sample) in places)
+        return walk.noise.found[part].mean_sigma
 
     def adaptive_filter(
         self, setting: Setting, frame: int, at: tuple[int, int], channel: int
@@ -212,8 +230,7 @@ class Exploration:
         """Return what a pixel of the twin is made of, for the network alone."""
         offered = self.models[setting.model]
         with self._computing:
-            walk = self._walk(setting)
-            net = offered.network(walk.denoiser.name)
+            walk, net = self._walk(setting), self.network(setting)
             if net is None:
                 raise UsageError(
                     f"{walk.denoiser.name} is not a network, and only networks have derivatives: "
@@ -223,7 +240,7 @@ class Exploration:
             samples = range(self.channels) if together else [channel]
             low, high = offered.value_range or (0.0, 1.0)
             plane = FilePlane(walk.source, frame, samples, offered.value_range)
-            level = _told_level(walk, frame, channel)
+            level = self.told_level(setting, frame, channel)
             found = explain(
                 net,
                 plane,
@@ -245,13 +262,3 @@ def noise_options_for(choice: Choice, sigma: float | None) -> NoiseOptions:
         options = NoiseOptions(sigma="auto")
         choice.check(options)
     return options
-
-
-def _told_level(walk: Walk, frame: int, sample: int) -> float | None:
-    """Return the noise level that the network is told, in the image's units."""
-    noise = walk.noise.of(frame, sample)
-    if noise.level is None or noise.transform is None:
-        return noise.level
-    parts = parts_of(walk.source, each_plane=False)
-    part = next(name for name, places in parts.items() if (frame, sample) in places)
-    return walk.noise.found[part].mean_sigma

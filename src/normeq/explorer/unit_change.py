@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from normeq.denoising.probes import channels_of
 from normeq.equivariance import TOLERANCES, image_spread
 from normeq.explorer.exploration import Exploration, Setting
 
@@ -29,6 +30,9 @@ class UnitChange:
         The largest error, and the root of the mean squared one, in spreads of ``λ·y + μ``.
     follows
         Whether the largest is no more than rounding.
+    network_alone
+        The largest error of the network itself, called on the numbers as they are, in single
+        precision; None if the denoiser is not a network.
     input, output
         Limits of the image and of its twin in the image's own units.
     changed_input, changed_output
@@ -40,6 +44,7 @@ class UnitChange:
     worst: float
     typical: float
     follows: bool
+    network_alone: float | None
     input: Limits
     output: Limits
     changed_input: Limits
@@ -84,12 +89,41 @@ def measure_unit_change(
         worst=worst,
         typical=float(np.sqrt(np.mean(np.square(errors)))) if errors.size else 0.0,
         follows=worst <= TOLERANCES[torch.float32],
+        network_alone=_network_error(exploration, setting, frame, pixels, spread),
         input=_limits(pixels),
         output=_limits(own),
         changed_input=_limits(gain * pixels + offset),
         changed_output=_limits(changed),
         expected_output=_limits(expected),
     )
+
+
+def _network_error(
+    exploration: Exploration,
+    setting: Setting,
+    frame: int,
+    pixels: NDArray[np.float64],
+    spread: float,
+) -> float | None:
+    """Return the largest error of the network itself: nothing is standardised around it."""
+    net = exploration.network(setting)
+    if net is None or not np.isfinite(pixels).all():
+        return None
+    low, high = exploration.models[setting.model].value_range or (0.0, 1.0)
+    seen = pixels if channels_of(net) > 1 else pixels[..., :1]
+    level = exploration.told_level(setting.in_own_units, frame, 0)
+
+    def run(values: NDArray[np.float64], gain: float) -> NDArray[np.float64]:
+        given = torch.from_numpy(np.moveaxis((values - low) / (high - low), -1, 0)[None]).float()
+        told = [] if level is None else [gain * level / (high - low)]
+        with torch.inference_mode():
+            output = net(given, *told)[0].double().numpy()
+        changed: NDArray[np.float64] = (high - low) * np.moveaxis(output, 0, -1) + low
+        return changed
+
+    expected = setting.gain * run(seen, 1.0) + setting.offset
+    found = run(setting.gain * seen + setting.offset, setting.gain)
+    return float(np.abs(found - expected).max()) / (setting.gain * spread)
 
 
 def _limits(values: NDArray[np.float64]) -> Limits:

@@ -73,12 +73,12 @@ export class Units {
     try {
       const found = await ask("units", { ...setting, frame, row, column }, { signal: this.control.signal });
       const title = found.follows ? "The output follows" : "The output does not follow";
-      const size = `largest error ${small(found.worst)} of the image's spread, typical ${small(found.typical)}`;
+      const size = `largest error: ${small(found.worst)} spreads`;
+      const alone = found.network_alone === null ? "" : `of the network alone: ${small(found.network_alone)}`;
       const limits = (pair) => `${plain(pair[0])} to ${plain(pair[1])}`;
-      this.say(found.follows ? "good" : "bad", title, size,
-        `input ${limits(found.changed_input)}`,
-        `output ${limits(found.changed_output)}`,
-        found.follows ? "" : `expected ${limits(found.expected_output)}`);
+      this.say(found.follows ? "good" : "bad", title, size, alone,
+        `input: ${limits(found.changed_input)}`, `output: ${limits(found.changed_output)}`,
+        found.follows ? "" : `expected: ${limits(found.expected_output)}`);
     } catch (error) {
       if (error.name !== "AbortError") this.say("bad", "Not measured", error.message);
     }

@@ -80,6 +80,11 @@ export class Viewer {
     return [(x - this.x) * this.scale + this.wide / 2, (y - this.y) * this.scale + this.tall / 2];
   }
 
+  /** The same on a whole pixel of the screen, so that tiles meet without a seam. */
+  toGrid(x, y) {
+    return this.toScreen(x, y).map((place) => Math.round(place * this.ratio) / this.ratio);
+  }
+
   set(changes) {
     const before = this.state;
     this.state = { ...before, ...changes };
@@ -197,9 +202,10 @@ export class Viewer {
     context.clip();
     for (const place of places) {
       const side = this.about.tile * 2 ** place.level;
-      const [left, top] = this.toScreen(place.column * side, place.row * side);
-      const wide = Math.min(side, this.about.width - place.column * side) * this.scale;
-      const tall = Math.min(side, this.about.height - place.row * side) * this.scale;
+      const [left, top] = this.toGrid(place.column * side, place.row * side);
+      const [right, bottom] = this.toGrid(
+        Math.min((place.column + 1) * side, this.about.width), Math.min((place.row + 1) * side, this.about.height));
+      const [wide, tall] = [right - left, bottom - top];
       const found = this.picture(kind, place) || this.picture("input", place);
       if (found) context.drawImage(found.canvas, left, top, wide, tall);
       const waits = kind !== "input" && !(this.picture(kind, place) || {}).fresh;
