@@ -5,7 +5,10 @@ import signal
 import socket
 import subprocess
 import sys
+import time
+from http.client import HTTPConnection
 from pathlib import Path
+from urllib.parse import urlsplit
 from urllib.request import urlopen
 
 import pytest
@@ -18,7 +21,7 @@ from normeq.images import write
 
 @pytest.fixture
 def image(tmp_path: Path) -> Path:
-    write(tmp_path / "a.tif", sample((40, 50), "uint16"))
+    write(tmp_path / "a.tif", sample((400, 450), "uint16"))
     return tmp_path / "a.tif"
 
 
@@ -38,9 +41,14 @@ def test_the_page_is_served_until_a_signal_ends_it(image: Path, weights: Path) -
     with urlopen(address) as page:
         assert b"normeq" in page.read()
     with urlopen(f"{address}tile?of=twin") as tile:
-        assert tile.headers["X-Shape"] == "40,50,1"
+        assert tile.headers["X-Shape"] == "384,384,1"
+    where = urlsplit(address)
+    waiting = HTTPConnection(where.netloc)
+    waiting.request("GET", f"{where.path}tile?of=twin&model=wnnm&sigma=20")  # takes minutes
+    time.sleep(1)
     running.send_signal(signal.SIGINT)
     _, error = running.communicate(timeout=120)
+    waiting.close()
     assert running.returncode == 130, error
     assert error.startswith("normeq: stopped; ")
     assert "see the page again" in error

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from normeq.cli import options
+from normeq.cli import options, stopping
 
 
 def explore(
@@ -44,9 +44,8 @@ def explore(
             f"normeq explore needs {error.name}: pip install 'normeq[web]'."
         ) from error
     denoiser_for(model, device=device, value_range=value_range)  # refuses what cannot be used
-    with (
-        open_image(image, axes, part=hdu) as source,
-        PageServer(
+    with open_image(image, axes, part=hdu) as source:
+        server = PageServer(
             source,
             model=model,
             value_range=value_range,
@@ -55,9 +54,14 @@ def explore(
             axes=axes,
             part=hdu,
             port=port,
-        ) as server,
-    ):
+        )
         typer.echo(f"{source.path.name} is shown at {server.address}")
         if browser:
             webbrowser.open(server.address)
-        server.run()
+        try:
+            with server:
+                server.run()
+        except KeyboardInterrupt as stop:
+            if server.is_computing:
+                stopping.end_at_once("explore", stop)
+            raise

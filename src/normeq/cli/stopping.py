@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
 from types import FrameType
+from typing import NoReturn
 
 _NEXT = {
     "adapt": "run it again with --resume to continue",
@@ -31,6 +34,13 @@ def _terminate(number: int, frame: FrameType | None) -> None:
 def exit_code(stop: KeyboardInterrupt) -> int:
     """Return what a shell expects of a program that a signal has ended."""
     return 128 + (signal.SIGTERM if isinstance(stop, Terminated) else signal.SIGINT)
+
+
+def end_at_once(command: str, stop: KeyboardInterrupt) -> NoReturn:
+    """End a command whose threads are at work: Python would wait for them, or fail."""
+    sys.stderr.write(f"normeq: {advice(command)}\n")
+    sys.stderr.flush()
+    os._exit(exit_code(stop))
 
 
 def advice(command: str | None) -> str:

@@ -30,6 +30,8 @@ Floats = NDArray[np.float64]
 
 # Memory for tiles that were read or computed lately.
 _RECENT_BYTES = 2**28
+# How long the last tile may take, in seconds.
+_LAST_TILE = 3
 # Values that are drawn black and white leave out this share of the pixels at either end.
 _CUT = 0.001
 # They are found in this many rows of a frame, and about so many pixels.
@@ -106,6 +108,14 @@ class Exploration:
     def stop(self) -> None:
         """End what is being computed, as far as it comes in tiles."""
         self._stopped.set()
+        self.is_computing(_LAST_TILE)
+
+    def is_computing(self, patience: float = 0.0) -> bool:
+        """Tell whether something is being computed, and still is after some seconds."""
+        if self._computing.acquire(timeout=patience):
+            self._computing.release()
+            return False
+        return True
 
     # The image -------------------------------------------------------------------------------
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Callable
-from functools import wraps
+import threading
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -70,10 +72,9 @@ def make_app(
     return LocalGuard(app, port, token)
 
 
-def _said(answer: Answer) -> Answer:
+def _said(answer: Answer) -> Callable[[Request], Awaitable[Response]]:
     """Turn what an answer raises into a sentence and a status: 400 the request, 422 the image."""
 
-    @wraps(answer)
     def said(request: Request) -> Response:
         try:
             return answer(request)
@@ -84,7 +85,28 @@ def _said(answer: Answer) -> Answer:
             log.debug("unexpected", exc_info=error)
             return JSONResponse({"error": f"{type(error).__name__}: {reason(error)}"}, 500)
 
-    return said
+    async def answered(request: Request) -> Response:
+        return await _in_a_thread(said, request)
+
+    return answered
+
+
+async def _in_a_thread(answer: Answer, request: Request) -> Response:
+    """Let a thread answer that does not keep the process alive: a slow method may take minutes."""
+    loop = asyncio.get_running_loop()
+    found: asyncio.Future[Response] = loop.create_future()
+
+    def give(response: Response) -> None:
+        if not found.done():  # nobody waits any more
+            found.set_result(response)
+
+    def run() -> None:
+        response = answer(request)
+        with suppress(RuntimeError):  # the server has ended
+            loop.call_soon_threadsafe(give, response)
+
+    threading.Thread(target=run, daemon=True).start()
+    return await found
 
 
 class _Answers:

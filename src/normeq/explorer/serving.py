@@ -59,7 +59,7 @@ class PageServer:
         )
         config = uvicorn.Config(
             make_app(self._exploration, self._result, image.path.name, port, token),
-            log_level="warning",
+            log_level="critical",  # what goes wrong is said on the page
             timeout_graceful_shutdown=_LAST_WORDS,
             server_header=False,
         )
@@ -72,6 +72,11 @@ class PageServer:
     def stop(self) -> None:
         """End `run`, from another thread."""
         self._server.should_exit = True
+
+    @property
+    def is_computing(self) -> bool:
+        """Whether a thread is at work, which may take minutes for a slow method."""
+        return self._exploration.is_computing() or self._result.is_computing
 
     def __enter__(self) -> Self:
         return self
