@@ -237,7 +237,7 @@ def denoise(
         arrays = denoise_lazily(array, axes, choice, options, how, probes if return_std else None)
         results = tuple(restore(result) for result in arrays)
         return results if return_std else results[0]
-    source = _source(choice.check(options).channels, array, axes)
+    source = array_source(choice.check(options).channels, array, axes)
     walk = start_walk(source, choice, options, how)
     for line in walk.noise.lines():
         log.info(line)
@@ -263,7 +263,7 @@ def _filled(
     return output
 
 
-def _source(channels: int, array: NDArray[Any], axes: str) -> ArraySource | ColorArraySource:
+def array_source(channels: int, array: Any, axes: str) -> ArraySource | ColorArraySource:
     """Return an array as an image, its channels together if the denoiser takes several."""
     together = channels > 1 and "C" in axes
     return ColorArraySource(array, axes) if together else ArraySource(array, axes)

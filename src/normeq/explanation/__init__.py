@@ -10,6 +10,7 @@ from normeq.explanation.filter_plot import (
     filter_figure,
     shown_square,
 )
+from normeq.explanation.job_filter import explain_job, told_level
 
 __all__ = [
     "MOST_PIXELS",
@@ -20,6 +21,8 @@ __all__ = [
     "draw_pixels",
     "draw_weights",
     "explain",
+    "explain_job",
     "filter_figure",
     "shown_square",
+    "told_level",
 ]

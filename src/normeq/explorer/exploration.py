@@ -12,14 +12,13 @@ from numpy.typing import NDArray
 from torch import nn
 
 from normeq.denoising.bands import Walk
-from normeq.denoising.image_parts import parts_of
 from normeq.denoising.mosaics import start_walk
 from normeq.denoising.noise_options import NoiseOptions
 from normeq.denoising.plane import Plane
 from normeq.denoising.preparation import Choice
 from normeq.denoising.walk_options import WalkOptions
 from normeq.errors import UsageError
-from normeq.explanation import MOST_PIXELS, AdaptiveFilter, FilePlane, explain
+from normeq.explanation import MOST_PIXELS, AdaptiveFilter, explain_job, told_level
 from normeq.explorer.offered_models import OfferedModel, offered_models
 from normeq.explorer.pyramid import RecentArrays, TilePlace, tile_pixels
 from normeq.explorer.rescaled import RescaledSource, SharedReader
@@ -226,39 +225,15 @@ class Exploration:
     def told_level(self, setting: Setting, frame: int, sample: int) -> float | None:
         """Return the noise level that the network is told, in the units of the setting."""
         with self._computing:
-            walk = self._walk(setting)
-            noise = walk.noise.of(frame, sample)
-        if noise.level is None or noise.transform is None:
-            return noise.level
-        parts = parts_of(walk.source, each_plane=False)
-        part = next(name for name, places in parts.items() if (frame, sample) in places)
-        return walk.noise.found[part].mean_sigma
+            return told_level(self._walk(setting), frame, sample)
 
     def adaptive_filter(
         self, setting: Setting, frame: int, at: tuple[int, int], channel: int
     ) -> AdaptiveFilter:
         """Return what a pixel of the twin is made of, for the network alone."""
-        offered = self.models[setting.model]
         with self._computing:
             walk, net = self._walk(setting), self.network(setting)
-            if net is None:
-                raise UsageError(
-                    f"{walk.denoiser.name} is not a network, and only networks have derivatives: "
-                    "choose another model to see filters."
-                )
-            together = walk.denoiser.channels > 1
-            samples = range(self.channels) if together else [channel]
-            low, high = offered.value_range or (0.0, 1.0)
-            plane = FilePlane(walk.source, frame, samples, offered.value_range)
-            level = self.told_level(setting, frame, channel)
-            found = explain(
-                net,
-                plane,
-                at,
-                sigma=None if level is None else level / (high - low),
-                channel=channel if together else 0,
-            )
-            return found.in_units(high - low, low)
+            return explain_job(walk, net, frame, at, sample=channel)
 
 
 def noise_options_for(choice: Choice, sigma: float | None) -> NoiseOptions:

@@ -16,7 +16,7 @@ from normeq.images.source import Pixels
 Block = tuple[slice, ...]
 
 
-def _factors(fine: Sequence[int], coarse: Sequence[int]) -> list[int]:
+def shrink_factors(fine: Sequence[int], coarse: Sequence[int]) -> list[int]:
     """Return by how much each axis shrinks from one level of a pyramid to the next."""
     return [max(1, round(a / b)) for a, b in zip(fine, coarse, strict=True)]
 
@@ -24,7 +24,7 @@ def _factors(fine: Sequence[int], coarse: Sequence[int]) -> list[int]:
 def check_pyramid(path: Path, shapes: Sequence[tuple[int, ...]]) -> None:
     """Refuse a pyramid whose levels are not averages over whole blocks: it could not be rebuilt."""
     for fine, coarse in pairwise(shapes):
-        for size, smaller, factor in zip(fine, coarse, _factors(fine, coarse), strict=True):
+        for size, smaller, factor in zip(fine, coarse, shrink_factors(fine, coarse), strict=True):
             if smaller not in (size // factor, -(-size // factor)):
                 raise InputError(
                     f"{path}: its pyramid goes from {size} pixels to {smaller}, not by a whole "
@@ -46,12 +46,12 @@ def downsample(fine: Path, coarse: Path, blocks: Iterable[Block] | None = None) 
     """Average one level of the pyramid into some blocks of the next, or all of them."""
     source = zarr.open_array(fine, mode="r")
     output: Any = zarr.open_array(coarse, mode="r+")
-    factors = _factors(source.shape, output.shape)
+    factors = shrink_factors(source.shape, output.shape)
     for block in blocks_of(coarse) if blocks is None else blocks:
-        output[block] = _block_means(source, block, factors)
+        output[block] = block_means(source, block, factors)
 
 
-def _block_means(source: Any, block: Sequence[slice], factors: Sequence[int]) -> Pixels:
+def block_means(source: Any, block: Sequence[slice], factors: Sequence[int]) -> Pixels:
     """Average the pixels of `source` that fall into each pixel of a block of the next level."""
     wanted = [
         slice(part.start * factor, min(part.stop * factor, size))
