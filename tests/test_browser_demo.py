@@ -141,6 +141,20 @@ def test_the_divider_shows_more_of_one_side(browser: WebDriver, tmp_path: Path) 
     assert (result(browser)[..., :3] == 7).all()
 
 
+def test_a_run_can_be_cancelled(browser: WebDriver, tmp_path: Path) -> None:
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.support.wait import WebDriverWait
+
+    large = save(tmp_path / "large.png", np.eye(2000, 3000, dtype=np.uint8))
+    browser.find_element(By.ID, "file").send_keys(str(large))
+    status = browser.find_element(By.ID, "status")
+    WebDriverWait(browser, SECONDS, 0.05).until(lambda _: status.text.startswith("Denoising"))
+    browser.find_element(By.ID, "cancel").click()
+    assert status.text == "Cancelled."
+    assert not browser.find_element(By.ID, "result").is_displayed()
+    assert "is denoised" in run(browser, save(tmp_path / "g.png", np.eye(8, dtype=np.uint8)))
+
+
 def test_a_file_that_is_not_a_picture_is_a_sentence(browser: WebDriver, tmp_path: Path) -> None:
     (tmp_path / "d.png").write_text("not a picture")
     assert "d.png is not a picture that your browser can read" in run(browser, tmp_path / "d.png")

@@ -66,6 +66,7 @@ async function denoise(plane, { width, height }, about, session, progress) {
   const given = plane.map((value) => (value - mean) / spread);
   let removed = 0;
   const places = tiles(width, height, about);
+  progress(0);
   for (const [number, { kept, seen }] of places.entries()) {
     const output = await session.run({ image: cut(given, width, seen) });
     const values = output.denoised.data;
