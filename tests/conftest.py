@@ -54,6 +54,18 @@ def finished(photographs: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 
 @pytest.fixture(scope="session")
+def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the weights file of a tiny equivariant network."""
+    from helpers.small_networks import tiny
+
+    import normeq
+
+    path = tmp_path_factory.mktemp("weights") / "tiny.safetensors"
+    normeq.save(tiny("unet", "norm-equiv-residual"), path, {"trained on": "nothing"})
+    return path
+
+
+@pytest.fixture(scope="session")
 def browser() -> Iterator[WebDriver]:
     """Start a browser that all tests share; tests that use it belong to one xdist group."""
     from helpers.browser import running_browser

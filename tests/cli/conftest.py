@@ -3,16 +3,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from helpers.small_networks import tiny
-
-import normeq
-
-
-@pytest.fixture(scope="session")
-def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("weights") / "tiny.safetensors"
-    normeq.save(tiny("unet", "norm-equiv-residual"), path, {"trained on": "nothing"})
-    return path
 
 
 @pytest.fixture(autouse=True)

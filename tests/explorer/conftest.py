@@ -6,19 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tifffile
-from helpers.small_networks import tiny
 from skimage import data
 
-import normeq
 from normeq.explorer.exploration import Exploration
 from normeq.images import open_image
-
-
-@pytest.fixture(scope="session")
-def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("weights") / "tiny.safetensors"
-    normeq.save(tiny("unet", "norm-equiv-residual"), path, {"trained on": "nothing"})
-    return path
 
 
 @pytest.fixture(scope="session")
