@@ -14,7 +14,8 @@ import normeq
 from normeq import models
 from normeq.adaptation import tuning_job
 from normeq.adaptation.tile_stream import TileStream
-from normeq.adaptation.tuning_job import TuningOptions, tune
+from normeq.adaptation.tuning_job import tune
+from normeq.adaptation.tuning_options import TuningOptions
 from normeq.denoising.noise_options import NoiseOptions
 from normeq.denoising.preparation import Choice
 from normeq.errors import InputError, UsageError

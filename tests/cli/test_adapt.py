@@ -44,10 +44,10 @@ def test_weights_are_written_and_serve_as_a_model(paths):
 
 
 def test_denoise_adapts_and_denoises_in_one_go(paths, monkeypatch):
-    from normeq.adaptation import tuning_job
+    from normeq.adaptation import tuning_options
 
     noisy, _, net = paths
-    monkeypatch.setattr(tuning_job, "STEPS", 8)
+    monkeypatch.setattr(tuning_options, "STEPS", 8)
     done = call("denoise", noisy, "--adapt", "--model", net)
     assert done.exit_code == 0, done.output
     assert "adapted in" in done.output

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from normeq.adaptation.tuning_job import STEPS, TuningOptions, tune
+from normeq.adaptation.tuning_job import tune
+from normeq.adaptation.tuning_options import STEPS, TuningOptions
 from normeq.denoising.noise_options import NoiseName, NoiseOptions
 from normeq.denoising.paths import expand
 from normeq.denoising.preparation import Choice

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from normeq.adaptation.held_out import Gain, Judge
+from normeq.adaptation.judge import Gain, Judge
 from normeq.adaptation.tile_batch import output_of
 from normeq.adaptation.tile_stream import TileStream
 from normeq.models import DenoisingNetwork

@@ -11,10 +11,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from normeq.adaptation.held_out import HeldOut, Judge
+from normeq.adaptation.held_out import HeldOut
+from normeq.adaptation.judge import Judge
 from normeq.adaptation.noisy_planes import NoisyPlane, noisy_planes, without_strength
 from normeq.adaptation.tile_stream import TileStream
 from normeq.adaptation.tuner import Tuner
+from normeq.adaptation.tuning_options import TuningOptions
 from normeq.denoising.assumed_noise import AssumedNoise
 from normeq.denoising.mosaics import seen_planes
 from normeq.denoising.names import resolve
@@ -22,7 +24,6 @@ from normeq.denoising.noise_options import NoiseOptions
 from normeq.denoising.preparation import Choice
 from normeq.denoising.probes import find_device
 from normeq.errors import InputError, UsageError
-from normeq.images.bayer import Bayer
 from normeq.images.source import ImageSource
 from normeq.models import DenoisingNetwork
 from normeq.training import checkpoint
@@ -30,48 +31,9 @@ from normeq.training.interruption import stop_requests
 
 log = logging.getLogger(__name__)
 
-#: Steps of a run that is not told how many.
-STEPS = 120
 _CHECKS = 4
 # A card names this many images and kinds of noise.
 _NAMED = 20
-
-
-@dataclass(frozen=True)
-class TuningOptions:
-    """How a network is tuned.
-
-    Attributes
-    ----------
-    steps
-        How many steps at most.
-    minutes
-        How long at most.
-    seed
-        Of tiles, noise and probes: the same seed gives the same weights.
-    same_scene
-        Whether the frames of each stack show one scene, differing by their noise alone.
-    bayer
-        The pattern of raw images of a camera.
-    checkpoints
-        Folder for the state of a run, from which it can be continued; None to keep none.
-    resume
-        Whether to continue from there.
-    """
-
-    steps: int = STEPS
-    minutes: float | None = None
-    seed: int = 0
-    same_scene: bool = False
-    bayer: Bayer | None = None
-    checkpoints: Path | None = None
-    resume: bool = False
-
-    def __post_init__(self) -> None:
-        if self.steps < 1:
-            raise UsageError(f"steps is {self.steps}; tuning takes at least 1.")
-        if self.minutes is not None and not self.minutes > 0:
-            raise UsageError(f"minutes is {self.minutes:g}; it must be positive.")
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,8 @@ def adapt(
     """
     from normeq import models
     from normeq.adaptation.own_images import opened_images
-    from normeq.adaptation.tuning_job import STEPS, TuningOptions, forget, tune
+    from normeq.adaptation.tuning_job import forget, tune
+    from normeq.adaptation.tuning_options import STEPS, TuningOptions
     from normeq.denoising.preparation import Choice
     from normeq.denoising.progress import progress_report
     from normeq.denoising.stated_noise import noise_options

@@ -213,7 +213,8 @@ def _adapted(
 ) -> DenoisingNetwork:
     """Tune the model on all images, and say what came of it."""
     from normeq.adaptation.own_images import opened_images
-    from normeq.adaptation.tuning_job import STEPS, TuningOptions, tune
+    from normeq.adaptation.tuning_job import tune
+    from normeq.adaptation.tuning_options import STEPS, TuningOptions
     from normeq.denoising.progress import progress_bar
 
     with (
