@@ -29,6 +29,7 @@ def scene(shape=(144, 160), seed=0):
 
 
 SCENE = scene()
+NOISE = NoiseModel.uniform(8.0)
 NOISY = SCENE + np.random.default_rng(1).normal(0, 8, SCENE.shape)
 
 
@@ -62,7 +63,7 @@ def same_weights(first, second):
 
 def test_tuning_lowers_the_error_and_says_by_how_much(net):
     before = rmse(net)
-    tuned = normeq.adapt(NOISY, net, steps=50)
+    tuned = normeq.adapt(NOISY, net, noise=NOISE, steps=50)
     about = tuned.card["adapted"]
     assert about["improved"]
     assert about["image_count"] == about["planes"] == 1
@@ -73,27 +74,34 @@ def test_tuning_lowers_the_error_and_says_by_how_much(net):
 
 def test_the_network_it_starts_from_stays_as_it_is(net):
     weights = {name: tensor.clone() for name, tensor in net.state_dict().items()}
-    normeq.adapt(NOISY, net, steps=4)
+    normeq.adapt(NOISY, net, noise=NOISE, steps=4)
     assert all(torch.equal(weights[name], tensor) for name, tensor in net.state_dict().items())
     assert net.card == {}
 
 
 def test_the_same_seed_gives_the_same_weights(net):
-    once, again, other = (normeq.adapt(NOISY, net, steps=8, seed=seed) for seed in (3, 3, 4))
+    once, again, other = (
+        normeq.adapt(NOISY, net, noise=NOISE, steps=8, seed=seed) for seed in (3, 3, 4)
+    )
     assert same_weights(once, again)
     assert not same_weights(once, other)
 
 
 @pytest.mark.parametrize("gain", [2.0**-7, 2.0**9])
 def test_a_power_of_two_changes_no_bit_of_the_weights(net, gain):
-    assert same_weights(normeq.adapt(NOISY, net, steps=8), normeq.adapt(gain * NOISY, net, steps=8))
+    assert same_weights(
+        normeq.adapt(NOISY, net, noise=NOISE, steps=8),
+        normeq.adapt(gain * NOISY, net, noise=NOISE.rescaled(gain), steps=8),
+    )
 
 
 def test_other_units_give_the_same_result(net):
     """After 100 steps, to a thousandth of the spread."""
-    once = normeq.denoise(NOISY, model=normeq.adapt(NOISY, net, steps=100))
+    once = normeq.denoise(NOISY, model=normeq.adapt(NOISY, net, noise=NOISE, steps=100))
     moved = 0.37 * NOISY + 1234.5
-    result = normeq.denoise(moved, model=normeq.adapt(moved, net, steps=100))
+    result = normeq.denoise(
+        moved, model=normeq.adapt(moved, net, noise=NOISE.rescaled(0.37, 1234.5), steps=100)
+    )
     assert np.abs((result - 1234.5) / 0.37 - once).max() < 1e-3 * NOISY.std()
 
 
@@ -107,13 +115,22 @@ class _MisleadingStream(TileStream):
 
 
 def test_worse_weights_are_not_kept(net, monkeypatch, caplog):
-    net = normeq.adapt(NOISY, net, steps=50)
+    net = normeq.adapt(NOISY, net, noise=NOISE, steps=50)
     monkeypatch.setattr(tuning_job, "TileStream", _MisleadingStream)
     with caplog.at_level(logging.WARNING):
-        tuned = normeq.adapt(NOISY, net, steps=12)
+        tuned = normeq.adapt(NOISY, net, noise=NOISE, steps=12)
     assert "the original weights stay: after 12 steps" in caplog.text
     assert not tuned.card["adapted"]["improved"]
     assert same_weights(tuned, net)
+
+
+def test_nothing_is_tuned_if_the_noise_is_not_what_it_seems(caplog):
+    """Where light is scarce, no transform makes the noise uniform, and estimates are wrong."""
+    dark = poisson_gaussian(np.maximum(SCENE - 100, 0) / 10, 3.0, 1.0, np.random.default_rng(0))
+    tuned = normeq.adapt(dark, "default-real", steps=40)
+    assert "the original weights stay, because what is gained cannot be told" in caplog.text
+    assert tuned.card["adapted"]["steps"] == 0
+    assert same_weights(tuned, normeq.load("default-real"))
 
 
 def test_noise_that_grows_with_the_signal(told_net):
@@ -137,7 +154,7 @@ def test_missing_pixels_do_not_count(net):
     holes = NOISY.copy()
     holes[30:50, 60:90] = np.nan
     before = rmse(net)
-    assert rmse(normeq.adapt(holes, net, steps=50)) < 0.97 * before
+    assert rmse(normeq.adapt(holes, net, noise=NOISE, steps=50)) < 0.97 * before
 
 
 BLURRED = Correlation(((1.0, 0.6, 0.1), (0.6, 0.36, 0.06), (0.1, 0.06, 0.01)))
@@ -170,7 +187,7 @@ def test_frames_of_one_scene_are_a_stack_along_one_axis(net, shape, axes):
 def test_a_stack_on_disk_is_read_tile_by_tile(net, tmp_path):
     stack = NOISY + np.zeros((12, 1, 1))
     tifffile.imwrite(tmp_path / "stack.tif", stack, metadata={"axes": "TYX"})
-    tuned = normeq.adapt(tmp_path / "stack.tif", net, steps=3)
+    tuned = normeq.adapt(tmp_path / "stack.tif", net, noise=NOISE, steps=3)
     assert tuned.card["adapted"]["planes"] == 12
     assert tuned.card["adapted"]["images"] == ["stack.tif"]
 
@@ -186,25 +203,22 @@ class _CountingSource(ArraySource):
         return region
 
 
-_STATED = NoiseOptions(noise=NoiseModel.uniform(8.0))
-
-
 def test_no_more_of_a_large_stack_is_read_than_is_used(net):
     plane = np.random.default_rng(0).normal(100, 8, (1024, 1024))
     source = _CountingSource(np.broadcast_to(plane, (60, 1024, 1024)), "TYX")
-    tune({"stack": source}, Choice(net, "cpu"), _STATED, TuningOptions(2))
+    tune({"stack": source}, Choice(net, "cpu"), NoiseOptions(noise=NOISE), TuningOptions(2))
     assert source.pixels_read < source.pixels / 20
 
 
 def test_a_folder_is_tuned_on_as_a_whole(net, tmp_path):
     for name in ("a", "b"):
         tifffile.imwrite(tmp_path / f"{name}.tif", NOISY.astype(np.float32))
-    tuned = normeq.adapt(tmp_path, net, steps=2)
+    tuned = normeq.adapt(tmp_path, net, noise=NOISE, steps=2)
     assert tuned.card["adapted"]["image_count"] == 2
 
 
 def test_tuned_weights_are_a_model_like_any_other(net, tmp_path):
-    tuned = normeq.adapt(NOISY, net, steps=4)
+    tuned = normeq.adapt(NOISY, net, noise=NOISE, steps=4)
     normeq.save(tuned, tmp_path / "mine.safetensors", tuned.card)
     again = models.load(tmp_path / "mine.safetensors")
     assert again.card == tuned.card
@@ -216,7 +230,9 @@ def options_for(folder, **changes):
 
 
 def tuned_by(net, options):
-    return tune({"image": ArraySource(NOISY, "YX")}, Choice(net, "cpu"), NoiseOptions(), options)
+    return tune(
+        {"image": ArraySource(NOISY, "YX")}, Choice(net, "cpu"), NoiseOptions(noise=NOISE), options
+    )
 
 
 def test_a_run_that_was_stopped_goes_on_as_if_it_had_not_been(net, tmp_path, monkeypatch):
@@ -247,15 +263,15 @@ def _stopping_after(requested):
 
 
 def test_time_is_a_limit_too(net):
-    tuned = normeq.adapt(NOISY, net, steps=1000, minutes=1e-6)
+    tuned = normeq.adapt(NOISY, net, noise=NOISE, steps=1000, minutes=1e-6)
     assert tuned.card["adapted"]["steps"] <= 1
 
 
 def test_what_cannot_be_adapted_is_said_in_a_sentence(net):
     with pytest.raises(UsageError, match="steps is 0"):
-        normeq.adapt(NOISY, net, steps=0)
+        normeq.adapt(NOISY, net, noise=NOISE, steps=0)
     with pytest.raises(UsageError, match="minutes is -1"):
-        normeq.adapt(NOISY, net, minutes=-1)
+        normeq.adapt(NOISY, net, noise=NOISE, minutes=-1)
     with pytest.raises(InputError, match="there are too few pixels to adapt to"):
         normeq.adapt(NOISY[:60, :60], net)
     with pytest.raises(InputError, match="no noise was found"):

@@ -14,6 +14,8 @@ NOISY = np.add.outer(np.arange(128.0), np.arange(128.0)) + np.random.default_rng
     0, 9, (128, 128)
 )
 
+NOISE = ("--gain", "0", "--read-noise", "9")
+
 
 @pytest.fixture
 def paths(tmp_path: Path) -> tuple[Path, Path, Path]:
@@ -29,7 +31,7 @@ def call(*words: object):
 
 def test_weights_are_written_and_serve_as_a_model(paths):
     noisy, mine, net = paths
-    done = call("adapt", noisy, "-o", mine, "--model", net, "--steps", "8")
+    done = call("adapt", noisy, "-o", mine, "--model", net, "--steps", "8", *NOISE)
     assert done.exit_code == 0, done.output
     assert "mine.safetensors: adapted in 8 steps" in " ".join(done.output.split())
     assert "step 8: estimated RMSE" in done.output
@@ -48,7 +50,7 @@ def test_denoise_adapts_and_denoises_in_one_go(paths, monkeypatch):
 
     noisy, _, net = paths
     monkeypatch.setattr(tuning_options, "STEPS", 8)
-    done = call("denoise", noisy, "--adapt", "--model", net)
+    done = call("denoise", noisy, "--adapt", "--model", net, *NOISE)
     assert done.exit_code == 0, done.output
     assert "adapted in" in done.output
     plain = normeq.denoise(images.read(noisy), model=str(net))

@@ -27,10 +27,6 @@ _SIDES = (64, 32)
 # Pixels around a tile that are read with it: what lies beyond them matters little.
 _MARGIN = 32
 _PROBES = 2
-# How far the level that a network implies may be from the estimated one.
-_FARTHEST = 1.18
-# The smallest squared error, in units of the noise, that shares are taken of.
-_LEAST_ERROR = 1e-3
 
 
 @dataclass(frozen=True)
@@ -182,19 +178,19 @@ class HeldOut:
 
         For the best denoiser of noise of level σ, the mean of ``(f(y) - y)²`` is σ² times one less
         the mean divergence. A network that works out the level by itself is more often right about
-        it than an estimate from the image, which takes texture for noise; the result stays within
-        a sixth of that estimate.
+        it than an estimate from the image, which takes texture for noise.
         """
-        residual, divergence = (
-            float(np.nanmean(np.concatenate([each.ravel() for each in part])))
-            for part in (terms.residual, terms.divergence)
+        return _level(np.concatenate(terms.residual), np.concatenate(terms.divergence))
+
+    def implied_levels(self, terms: Terms) -> Floats:
+        """Return the same for each tile."""
+        return np.array(
+            [_level(*tile) for tile in zip(terms.residual, terms.divergence, strict=True)]
         )
-        level = math.sqrt(residual / max(1 - divergence, 1e-3))
-        return min(max(level, 1 / _FARTHEST), _FARTHEST)
 
     def mse(self, terms: Terms, level: float) -> float:
         """Return the estimated mean squared error of a network, in units of the noise."""
-        return max(float(self._errors(terms, level).mean()), _LEAST_ERROR)
+        return float(self._errors(terms, level).mean())
 
     def rmse(self, terms: Terms, level: float) -> float:
         """Return the estimated root mean squared error of a network, in the image's units."""
@@ -208,6 +204,10 @@ class HeldOut:
                 for residual, slope in zip(terms.residual, terms.divergence, strict=True)
             ]
         )
+
+
+def _level(residual: Floats, divergence: Floats) -> float:
+    return math.sqrt(float(np.nanmean(residual)) / max(1 - float(np.nanmean(divergence)), 1e-3))
 
 
 def _run(net: nn.Module, tile: NoisyTile, values: Floats) -> Floats:

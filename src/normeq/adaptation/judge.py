@@ -18,6 +18,13 @@ from normeq.adaptation.risk import mean_risk
 
 # Noise levels beside the estimated ones that are still plausible.
 _DOUBT = 0.01
+# What is removed may differ this much from the noise that is assumed: in level, and, as a standard
+# deviation, from tile to tile. Beyond that, as where light is so scarce that no transform makes the
+# noise uniform, the estimates are wrong by more than there is to gain.
+_LEVEL_OFF = 0.05
+_UNEVEN = 0.06
+# The smallest squared error, in units of the noise, that shares are taken of.
+_LEAST_ERROR = 1e-3
 # A gain that is not larger than this many standard errors may be chance.
 _ERRORS = 2.0
 
@@ -69,8 +76,19 @@ class Judge:
         self._before = before
         self._level = level
         self._plausible = plausible_levels(level)
-        self._mse_before = held_out.mse(before, level)
+        self._mse_before = max(held_out.mse(before, level), _LEAST_ERROR)
         self.rmse_before = held_out.rmse(before, level)
+
+    def doubt(self) -> str | None:
+        """Say why the error cannot be estimated, if it cannot, from what the network removes."""
+        if abs(self._level - 1) > _LEVEL_OFF:
+            return f"what the network removes has {self._level:.2f} times the level of the noise"
+        levels = self._held_out.implied_levels(self._before)
+        if float(levels.std()) > _UNEVEN * float(levels.mean()):
+            return "the level of the noise differs from place to place, unlike what is assumed"
+        if min(self._held_out.mse(self._before, level) for level in self._plausible) <= 0:
+            return "the error is smaller than the uncertainty of the noise level"
+        return None
 
     def gain(self, net: nn.Module) -> Gain:
         """Judge a network."""

@@ -47,8 +47,9 @@ def adapt(
     """Tune a network on noisy images alone: ``adapt(λ·y + μ)`` is ``adapt(y)`` for λ > 0.
 
     The result is no worse than what it starts from, as far as can be told: tiles that are held out
-    judge it, and if the estimated error does not fall by more than twice its standard error, the
-    original weights come back. The `card` of the result says which, and what it was tuned on.
+    judge it, and if the estimated error does not fall by more than twice its standard error, or
+    cannot be estimated, the original weights come back. The `card` of the result says which, and
+    what it was tuned on.
 
     Parameters
     ----------
@@ -74,7 +75,7 @@ def adapt(
     >>> import numpy as np, normeq
     >>> net = normeq.create("unet", "norm-equiv-residual", widths=(4, 4), blocks=1)
     >>> noisy = np.random.default_rng(0).normal(1000, 5, (128, 128))
-    >>> tuned = normeq.adapt(noisy, net, steps=2)
+    >>> tuned = normeq.adapt(noisy, net, noise=normeq.noise.NoiseModel.uniform(5.0), steps=2)
     >>> tuned.card["adapted"]["steps"]
     2
     >>> clean = normeq.denoise(noisy, model=tuned)

@@ -26,6 +26,7 @@ from normeq.denoising.probes import find_device
 from normeq.errors import InputError, UsageError
 from normeq.images.source import ImageSource
 from normeq.models import DenoisingNetwork
+from normeq.noise import NoiseModel
 from normeq.training import checkpoint
 from normeq.training.interruption import stop_requests
 
@@ -84,13 +85,16 @@ def tune(
     net = _network(name, choice)
     start = time.monotonic()
     held_out = HeldOut(planes, options.seed, options.same_scene)
-    stated = noise.sigma is not None and not isinstance(noise.sigma, str)
+    estimated = noise.sigma is None or isinstance(noise.sigma, str)
+    stated = isinstance(noise.noise, NoiseModel) or not estimated
     before = held_out.terms(net)
-    level = 1.0 if stated or options.same_scene else held_out.implied_level(before)
-    stream = TileStream(planes, held_out, options.seed, level, options.same_scene)
+    is_known = stated or options.same_scene
+    level = 1.0 if is_known else held_out.implied_level(before)
     judge = Judge(held_out, before, level)
+    doubt = None if is_known else judge.doubt()
+    stream = TileStream(planes, held_out, options.seed, level, options.same_scene)
     tuner = Tuner(net, stream, judge, options.steps, _saved(options))
-    stopped = _run(tuner, judge, options, report, start)
+    stopped = False if doubt else _run(tuner, judge, options, report, start)
     about = {
         "images": [Path(image).name for image in found][:_NAMED],
         "image_count": len(found),
@@ -100,7 +104,7 @@ def tune(
         "seed": options.seed,
         "same_scene": options.same_scene,
     }
-    return _result(net, name, tuner, judge, about, stopped)
+    return _result(net, name, tuner, judge, doubt, about, stopped)
 
 
 def _prepared(
@@ -241,11 +245,17 @@ def _result(
     name: str,
     tuner: Tuner,
     judge: Judge,
+    doubt: str | None,
     about: dict[str, Any],
     stopped: bool,
 ) -> Tuned:
     gain = tuner.gain
-    if gain is None or tuner.best is None:
+    if doubt is not None:
+        message = (
+            f"the original weights stay, because what is gained cannot be told: {doubt}; state "
+            "the noise if you know it better."
+        )
+    elif gain is None or tuner.best is None:
         message = (
             f"the original weights stay: after {tuner.step} steps the estimated squared error is "
             f"{100 * tuner.last.share:.2f} % lower, with a standard error of "
