@@ -16,7 +16,11 @@ import pytest
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "normeq"
 DATA = ["py.typed", *(str(p.relative_to(SOURCE)) for p in SOURCE.rglob("*.toml"))]
-DATA += [str(p.relative_to(SOURCE)) for p in SOURCE.rglob("*.safetensors")]
+DATA += [
+    str(p.relative_to(SOURCE))
+    for kind in ("safetensors", "yaml")
+    for p in SOURCE.rglob(f"*.{kind}")
+]
 DATA += [str(p.relative_to(SOURCE)) for p in (SOURCE / "explorer" / "page").iterdir()]
 
 pytestmark = pytest.mark.xdist_group("package")  # one build for all tests of this module

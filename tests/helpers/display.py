@@ -15,7 +15,10 @@ import pytest
 @contextmanager
 def running_display(width: int = 1400, height: int = 900) -> Iterator[None]:
     """Make sure that windows can be opened, or skip the test."""
-    if not sys.platform.startswith("linux") or "DISPLAY" in os.environ:
+    linux = sys.platform.startswith("linux")
+    if not linux and "CI" in os.environ:
+        pytest.skip("machines of a CI may have no OpenGL; on Linux there is one in software")
+    if not linux or "DISPLAY" in os.environ:
         yield
         return
     program = shutil.which("Xvfb")

@@ -74,7 +74,7 @@ class DenoiseWidget(Container[Any]):
         )
         self.sizes = Label()
         self.model = ComboBox(label="Model", choices=lambda _: self._models)
-        self.file = FileEdit(label="Weights", filter="*.safetensors", visible=False)
+        self.file = FileEdit(label="Weights", filter="*.safetensors *.onnx", visible=False)
         self.own_range = CheckBox(
             text="its 0 and 1 are the contrast limits",
             tooltip="For a model that is not equivariant, and depends on units.",
@@ -195,7 +195,7 @@ class DenoiseWidget(Container[Any]):
 
         own = self.model.value == OWN_FILE
         if own and not os.path.isfile(str(self.file.value)):
-            raise UsageError("choose a weights file (.safetensors), or another model.")
+            raise UsageError("choose a weights file (.safetensors, .onnx), or another model.")
         limits = tuple(float(limit) for limit in self.layer.value.contrast_limits)
         return DenoiseSettings(
             model=str(self.file.value) if own else self.model.value,
