@@ -32,7 +32,7 @@ _FORMAT = "0.5.3"
 _CITATION = {
     "text": "S. Herbreteau, E. Moebel, C. Kervrann: Normalization-Equivariant Neural Networks with "
     "Application to Image Denoising. NeurIPS 2023.",
-    "doi": "10.48550/arXiv.2306.05037",
+    "url": "https://github.com/sherbret/normalization_equivariant_nn",
 }
 # Noise of the picture and the test, for values in [0, 1].
 _SIGMA = 0.1
