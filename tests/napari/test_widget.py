@@ -90,11 +90,17 @@ def test_dask_and_multiscale_layers(viewer: Any, opened: Any, wait: Wait) -> Non
     fine = da.from_array(np.tile(NOISY, (4, 4)), chunks=(64, 128))
     widget = opened([fine, fine[::2, ::2], fine[::4, ::4]], multiscale=True)
     widget.model.value = "mean_filter"
+    widget.preview.value = True
+    wait(lambda: widget._preview.layer is not None and not widget._preview.busy)
+    shown = widget._preview.layer.data.copy()
+    assert shown.shape == (256, 256)  # the finest level, whichever is drawn
     result = denoised(viewer, widget, wait)
+    assert widget._preview.layer is None
     assert result.multiscale
     assert [level.shape for level in result.data] == [(256, 256), (128, 128), (64, 64)]
     whole = normeq.denoise(np.asarray(fine), model="mean_filter")
     np.testing.assert_array_equal(result.data[0], whole)
+    np.testing.assert_allclose(shown, whole)
 
 
 def test_colours(viewer: Any, opened: Any, wait: Wait) -> None:
