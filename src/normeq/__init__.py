@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from normeq import classical, images, models, nn, noise
     from normeq._support.allocator import keep_freed
     from normeq.adaptation import adapt
+    from normeq.adaptation.assessment import quality
     from normeq.certification import Status, certify
     from normeq.conversion import convert
     from normeq.denoising.arrays import denoise
@@ -46,6 +47,7 @@ _HOME = {
     "keep_freed": "normeq._support.allocator",
     "load": "normeq.models",
     "normalized": "normeq.nn",
+    "quality": "normeq.adaptation.assessment",
     "save": "normeq.models",
 }
 _SUBPACKAGES = ("classical", "images", "models", "nn", "noise")
@@ -73,6 +75,7 @@ __all__ = [
     "nn",
     "noise",
     "normalized",
+    "quality",
     "save",
 ]
 

@@ -19,6 +19,7 @@ from normeq.cli.reporting import line, shown_messages, summary
 from normeq.errors import NormeqError, UsageError
 
 if TYPE_CHECKING:
+    from normeq.denoising.file_options import FileOptions
     from normeq.denoising.local_runner import Runner
     from normeq.denoising.noise_options import NoiseOptions
     from normeq.denoising.outcome import Outcome
@@ -88,6 +89,14 @@ def denoise(
         bool,
         typer.Option("--record", help="Also write how the result was made, as JSON beside it."),
     ] = False,
+    report: Annotated[
+        bool,
+        typer.Option(
+            "--report",
+            help="Also say how good the result is: its error, whether what was removed is noise, "
+            "and a picture, NAME.report.png.",
+        ),
+    ] = False,
     std: Annotated[
         bool,
         typer.Option(
@@ -125,12 +134,14 @@ def denoise(
     every image was denoised, 1 if one failed, 2 if the command cannot run.
     """
     piped = "-" in inputs
-    several = len(inputs) > 1 or output or preview or record or std or as_json or dry_run
+    beside = preview or record or report or std
+    several = len(inputs) > 1 or output or beside or as_json or dry_run
     _refuse_contradictions(
         existing=overwrite and skip_existing,
         messages=quiet and verbose,
         pipe=piped and bool(several),
         cluster=std and cluster is not None,
+        probes=probes is not None and not (report or std),
     )
     from normeq.denoising import files
     from normeq.denoising.error_bars import PROBES
@@ -177,6 +188,8 @@ def denoise(
         running = files.outcomes(paths, targets, choice, how, bar.update)
         if preview:
             running = (_with_preview(outcome, axes) for outcome in running)
+        if report:
+            running = (_with_report(outcome, choice, how, probes) for outcome in running)
         if piped:
             running = map(named_as_streams, running)
         outcomes = list(_reported(paths, running, bar, lines))
@@ -185,7 +198,9 @@ def denoise(
     raise typer.Exit(any(outcome.status == "failed" for outcome in outcomes))
 
 
-def _refuse_contradictions(*, existing: bool, messages: bool, pipe: bool, cluster: bool) -> None:
+def _refuse_contradictions(
+    *, existing: bool, messages: bool, pipe: bool, cluster: bool, probes: bool
+) -> None:
     """Refuse options that contradict each other, in what each of these is about."""
     if existing:
         raise UsageError("--overwrite and --skip-existing contradict each other: pass only one.")
@@ -194,8 +209,11 @@ def _refuse_contradictions(*, existing: bool, messages: bool, pipe: bool, cluste
     if pipe:
         raise UsageError(
             "- reads an image from standard input and writes the result to standard output: leave "
-            "out other inputs, --output, --preview, --record, --std, --json and --dry-run."
+            "out other inputs, --output, --preview, --record, --report, --std, --json and "
+            "--dry-run."
         )
+    if probes:
+        raise UsageError("--probes belongs to --report and --std: pass one of them.")
     if cluster:
         raise UsageError(
             "--std cannot be computed on a cluster: leave out one of them, or call "
@@ -286,4 +304,29 @@ def _with_preview(outcome: Outcome, axes: str | None) -> Outcome:
         write_preview(Path(outcome.input), target, Path(outcome.preview), axes)
     except NormeqError as error:
         outcome.status, outcome.error = "failed", f"{outcome.input}: no preview: {error}"
+    return outcome
+
+
+def _with_report(
+    outcome: Outcome, choice: Choice, options: FileOptions, probes: int | None
+) -> Outcome:
+    """Judge a result that is done, and draw a picture of that."""
+    from functools import partial
+
+    from normeq._support.tables import save_figure
+    from normeq.adaptation.assessment import PROBES, assess_file
+    from normeq.adaptation.quality_figure import quality_figure
+    from normeq.denoising.paths import report_path
+
+    if outcome.status != "done":
+        return outcome
+    path = Path(outcome.input)
+    try:
+        found = assess_file(path, choice, options, PROBES if probes is None else probes)
+        outcome.quality = found.report.to_dict()
+        outcome.quality_found = [*found.report.lines(), *found.report.table().splitlines()]
+        outcome.report = str(report_path(Path(outcome.output)))
+        save_figure(Path(outcome.report), partial(quality_figure, found, path.name))
+    except NormeqError as error:
+        outcome.status, outcome.error = "failed", f"{outcome.input}: no report: {error}"
     return outcome

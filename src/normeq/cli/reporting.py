@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def line(outcome: Outcome) -> str:
-    """Return what became of a file, and what was found out about its noise."""
+    """Return what became of a file, and what was found out about its noise and its quality."""
     if outcome.status == "skipped":
         return f"{outcome.input}: skipped, {outcome.output} exists"
     about = outcome.header
@@ -23,7 +23,7 @@ def line(outcome: Outcome) -> str:
         f"{outcome.input} -> {outcome.output} "
         f"({about['axes']} {about['dtype']}, {planes}, {took}{clipped})"
     )
-    return "\n  ".join([done, *outcome.noise_found])
+    return "\n  ".join([done, *outcome.noise_found, *outcome.quality_found])
 
 
 def summary(model: str, outcomes: list[Outcome]) -> dict[str, object]:

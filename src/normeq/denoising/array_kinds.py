@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -39,6 +40,11 @@ def _is_labelled(image: object) -> bool:
 
 def as_array(image: Any) -> tuple[Any, Callable[[Any], Any]]:
     """Return an image as an array, and what turns an array into the image's kind again."""
+    if isinstance(image, str | os.PathLike):
+        raise UsageError(
+            f"arrays are needed: for the file '{os.fspath(image)}' call normeq.denoise_files, "
+            "or pass normeq.images.read(...)."
+        )
     if _is_labelled(image):
         array, restore = as_array(image.data)
         return array, lambda output: image.copy(data=restore(output))

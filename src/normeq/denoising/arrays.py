@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
@@ -217,11 +216,6 @@ def denoise(
     >>> bool(clean.std() < noisy.std() / 2)
     True
     """
-    if isinstance(image, str | os.PathLike):
-        raise UsageError(
-            f"denoise takes arrays: for the file '{os.fspath(image)}' call normeq.denoise_files, "
-            "or pass normeq.images.read(...)."
-        )
     array, restore = as_array(image)
     choice = Choice(model, device, compile, value_range, ensemble)
     options = NoiseOptions(sigma, noise, strength, each_plane)
@@ -249,6 +243,32 @@ def denoise(
         clean = _filled(walk, source, report)
         std = _filled(bars.instead_of(walk), source, lambda pixels: report(pixels * bars.runs))
     return restore(clean), restore(std)
+
+
+def walk_over(
+    image: Any,
+    choice: Choice,
+    noise: NoiseOptions,
+    how: WalkOptions,
+    *,
+    axes: str | None = None,
+    channel_axis: int | None = None,
+) -> Walk:
+    """Prepare the walk over an array that is in memory.
+
+    Parameters
+    ----------
+    image, axes, channel_axis
+        See `denoise`.
+    choice, noise, how
+        What the caller says about the model, the noise and the run.
+    """
+    array, _ = as_array(image)
+    if is_lazy(array):
+        raise UsageError("a dask array is judged in parts: pass some planes of it, computed.")
+    letters = axes_of(image, array, axes, channel_axis)
+    source = _source(choice.check(noise).channels, array, letters)
+    return start_walk(source, choice, noise, how)
 
 
 def _filled(

@@ -76,7 +76,8 @@ class ErrorBars:
     def __call__(self, job: ImageJob, tiles: Sequence[TileJob]) -> Iterator[Floats]:
         """Return the standard deviations of tiles of one shape, in stored units."""
         squares = [np.zeros(tile.values[tile.crop].shape) for tile in tiles]
-        for _, responses in self.probed(job, tiles):
+        before = list(job.restored(tiles, np.stack([tile.values for tile in tiles])))
+        for _, responses in self.probed(job, tiles, before):
             for sums, response in zip(squares, responses, strict=True):
                 sums += response**2
         for tile, sums in zip(tiles, squares, strict=True):
@@ -84,14 +85,20 @@ class ErrorBars:
             yield np.where(untouched, 0.0, np.sqrt(sums / self.probes))
 
     def probed(
-        self, job: ImageJob, tiles: Sequence[TileJob]
+        self, job: ImageJob, tiles: Sequence[TileJob], before: Sequence[Floats]
     ) -> Iterator[tuple[list[Floats], list[Floats]]]:
         """Yield probes, and what the denoiser makes of them: ``n`` and ``A·n``.
 
         For each tile the pixels that it keeps; ``n`` has unit variance, ``A·n`` stored units.
+
+        Parameters
+        ----------
+        job, tiles
+            What denoises, and tiles of one shape.
+        before
+            The tiles as they are denoised without a probe.
         """
         values = np.stack([tile.values for tile in tiles])
-        before = list(job.restored(tiles, values))
         for number in range(self.probes):
             fields = [self._field(number, tile) for tile in tiles]
             steps = [self.step * self._size(tile) * field for tile, field in _pairs(tiles, fields)]

@@ -27,6 +27,10 @@ class Outcome:
     preview: str | None = None
     #: The file with the error bars.
     std: str | None = None
+    #: How good the result is, as plain data and in words, and the file with a picture of that.
+    quality: dict[str, Any] | None = None
+    quality_found: list[str] = field(default_factory=list)
+    report: str | None = None
     seconds: float = 0.0
 
     def as_dict(self) -> dict[str, Any]:

@@ -19,6 +19,7 @@ log = logging.getLogger(__name__)
 
 _MARK = ".denoised"
 _PREVIEW = ".preview.png"
+_REPORT = ".report.png"
 # A message names this many files that were skipped.
 _NAMED = 10
 
@@ -70,7 +71,11 @@ def _images_in(folder: Path) -> list[Path]:
 
 
 def _is_hidden_or_result(path: Path) -> bool:
-    return path.name.startswith(".") or f"{_MARK}." in path.name or path.name.endswith(_PREVIEW)
+    return (
+        path.name.startswith(".")
+        or f"{_MARK}." in path.name
+        or path.name.endswith((_PREVIEW, _REPORT))
+    )
 
 
 def _is_input(path: Path) -> bool:
@@ -142,6 +147,11 @@ def beside(path: Path) -> Path:
 def preview_path(target: Path) -> Path:
     """Return where the preview of a result goes: ``NAME.preview.png`` beside it."""
     return target.with_name(_named(target)[0] + _PREVIEW)
+
+
+def report_path(target: Path) -> Path:
+    """Return where the picture of a report goes: ``NAME.report.png`` beside the result."""
+    return target.with_name(_named(target)[0] + _REPORT)
 
 
 def std_path(target: Path) -> Path:

@@ -80,7 +80,7 @@ def _probe_tiles(
     arrays: dict[Place, list[Floats]],
 ) -> None:
     """Denoise and probe some tiles, and place what is found in the arrays of their planes."""
-    denoised = walk.restored(tiles, np.stack([tile.values for tile in tiles]))
+    denoised = list(walk.restored(tiles, np.stack([tile.values for tile in tiles])))
     for tile, result in zip(tiles, denoised, strict=True):
         missing = tile.missing[tile.crop]
         stored = np.where(missing, np.nan, tile.stored[tile.crop].astype(np.float64))
@@ -91,7 +91,7 @@ def _probe_tiles(
             noisy[inside] = stored[channel]
             clean[inside] = np.where(missing[channel], np.nan, result[channel])
             sigma[inside] = noise.sigma(tile.plane.frame, *tile.tile.kept, clean[inside])
-    for number, (fields, responses) in enumerate(bars.probed(walk, tiles)):
+    for number, (fields, responses) in enumerate(bars.probed(walk, tiles, denoised)):
         for tile, field, response in zip(tiles, fields, responses, strict=True):
             for channel, sample in enumerate(tile.plane.samples):
                 *_, drawn, moved = arrays[tile.plane.frame, sample]
