@@ -267,7 +267,7 @@ def walk_over(
     if is_lazy(array):
         raise UsageError("a dask array is judged in parts: pass some planes of it, computed.")
     letters = axes_of(image, array, axes, channel_axis)
-    source = _source(choice.check(noise).channels, array, letters)
+    source = array_source(choice.check(noise).channels, array, letters)
     return start_walk(source, choice, noise, how)
 
 
