@@ -9,7 +9,7 @@ from typing import Any, Self
 from normeq._support.tables import text_table
 from normeq.adaptation.error_interval import ErrorInterval, ErrorSums
 from normeq.adaptation.residual_check import ResidualStatistics
-from normeq.adaptation.verdicts import Finding, findings
+from normeq.adaptation.residual_verdicts import Finding, findings
 
 
 @dataclass(frozen=True)
