@@ -136,7 +136,7 @@ def assess(
         See `quality`.
     """
     bars = ErrorBars.of(walk, options, probes, SMALL_STEP)
-    sums, residuals, seen = ErrorSums(), [], _Seen()
+    sums, residuals, seen = ErrorSums(), [], _ResultRange()
     source = walk.source
     count = len(sampled_regions(source.frames, source.height, source.width))
     planes = sum(map(len, walk.groups))
@@ -187,7 +187,7 @@ def _relative_error(model: NoiseModel) -> float:
     return 2 * model.sigma_error(model.mean) / sigma if sigma > 0 else 0.0
 
 
-class _Seen:
+class _ResultRange:
     """The range of the result, and the region that a picture shows: the first."""
 
     shown: ProbedRegion
