@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -64,17 +65,21 @@ def _copy_runtime(folder: Path) -> str | None:
         if npm is None:
             return "the demo has no onnxruntime-web: npm, which fetches it, is not installed"
         kept.mkdir(parents=True, exist_ok=True)
-        command = [npm, "pack", PACKAGE, "--silent", "--pack-destination", str(kept)]
-        done = subprocess.run(command, capture_output=True, text=True, cwd=kept)
-        archive = next(kept.glob("*.tgz"), None)
-        if done.returncode or archive is None:
-            return f"the demo has no onnxruntime-web: npm cannot fetch it ({done.stderr.strip()})"
-        with tarfile.open(archive) as package:
-            for name in FILES:
-                member = package.extractfile(f"package/dist/{name}")
-                assert member is not None
-                (kept / name).write_bytes(member.read())
-        archive.unlink()
+        # Two builds may fetch at once, so files are put in place whole.
+        with tempfile.TemporaryDirectory(dir=kept) as temporary:
+            fetched = Path(temporary)
+            command = [npm, "pack", PACKAGE, "--silent", "--pack-destination", str(fetched)]
+            done = subprocess.run(command, capture_output=True, text=True, cwd=fetched)
+            archive = next(fetched.glob("*.tgz"), None)
+            if done.returncode or archive is None:
+                said = done.stderr.strip()
+                return f"the demo has no onnxruntime-web: npm cannot fetch it ({said})"
+            with tarfile.open(archive) as package:
+                for name in FILES:
+                    member = package.extractfile(f"package/dist/{name}")
+                    assert member is not None
+                    (fetched / name).write_bytes(member.read())
+                    (fetched / name).replace(kept / name)
     folder.mkdir(exist_ok=True)
     for name in FILES:
         shutil.copy(kept / name, folder / name)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 DOCS = Path(__file__).parents[1] / "docs"
 UNET = ("unet", "norm-equiv-residual")
 SECONDS = 120
+pytestmark = pytest.mark.xdist_group("browser")
 
 
 @pytest.fixture(scope="module")

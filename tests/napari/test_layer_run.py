@@ -107,7 +107,8 @@ def test_coarser_levels_are_means_of_the_result() -> None:
 
 @pytest.mark.parametrize("lazily", [False, True])
 def test_a_run_is_cancelled(lazily: bool) -> None:
-    data = da.from_array(NOISY, chunks=(1, 48, 48)) if lazily else NOISY
+    stack = np.tile(NOISY, (100, 1, 1))  # more than is denoised before the first step is seen
+    data = da.from_array(stack, chunks=(1, 48, 48)) if lazily else stack
     cancel = threading.Event()
     run = denoise_in_steps(LayerImage(data, "ZYX"), DenoiseSettings(), cancel=cancel)
     next(run)

@@ -126,6 +126,8 @@ def claims(title: str, results: Measured, rising: float) -> list[Claim]:
     lower = gain("norm-equiv", "scale-equiv", below)
     higher = gain("norm-equiv", "scale-equiv", above)
     over_ordinary = gain("norm-equiv", "ordinary", [*below, *above])
+    trained = gain("norm-equiv", "scale-equiv", [TRAINED_AT])
+    ahead = f"at {TRAINED_AT} itself norm-equiv is {trained:+.2f} dB from scale-equiv"
     seen = f"sigma {below[0]:g} to {below[-1]:g}"
     beyond = f"sigma {above[0]:g} to {above[-1]:g}"
     at = f"{title}, trained at {TRAINED_AT}:"
@@ -135,14 +137,14 @@ def claims(title: str, results: Measured, rising: float) -> list[Claim]:
             "figure: far better",
             f"{lower:+.2f} dB on average, {seen}",
             is_above(lower, _MUCH, spread_over(below), rising),
-            f"much: more than {_MUCH:g} dB",
+            f"much: more than {_MUCH:g} dB; {ahead}",
         ),
         Claim(
             f"{at} above it the two are identical",
             "figure: equal",
             f"{higher:+.2f} dB on average, {beyond}",
             is_below(abs(higher), _SAME, spread_over(above), rising),
-            f"identical: within {_SAME:g} dB",
+            f"identical: within {_SAME:g} dB; {ahead}",
         ),
         Claim(
             f"{at} networks with biases overfit to the level",

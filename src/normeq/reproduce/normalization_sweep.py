@@ -25,6 +25,8 @@ Floats = NDArray[np.float64]
 
 #: The natural choice: the range of training.
 NATURAL = (0.0, 1.0)
+#: What counts as largely sub-optimal, in decibels.
+_LARGELY = 1.0
 _STEPS = {Scale.TINY: 2, Scale.SMALL: 10, Scale.PAPER: 20}
 #: How many images are used at most, one of each microscope, and the side of their crops.
 _IMAGES = {Scale.TINY: 2, Scale.SMALL: 6, Scale.PAPER: 48}
@@ -131,14 +133,16 @@ def _claims(rows: list[dict[str, Any]], summary: list[dict[str, Any]]) -> list[C
         for row in summary
     )
     varies = max(float(row["norm-equiv varies by"]) for row in summary)
+    natural_is_best = sum(gain == 0 for gain in lost)
     return [
         Claim(
             "The natural choice a = 0, b = 1 is largely sub-optimal for an ordinary network",
             "figure: one image",
             f"the best choice gains {np.mean(lost):.2f} dB on average, {max(lost):.2f} dB at most, "
-            f"over {len(lost)} images",
-            is_above(float(np.mean(lost)), 0.0, spread),
-            "real fluorescence images; the network was trained at sigma 25 alone",
+            f"over {len(lost)} images; on {natural_is_best} of them the natural choice is the best",
+            is_above(float(np.mean(lost)), _LARGELY, spread),
+            f"largely: more than {_LARGELY:g} dB on average, since the best of many choices is "
+            "never worse; the network was trained at sigma 25 alone",
         ),
         Claim(
             "The norm-equiv network gives one value for every a and b",
