@@ -86,9 +86,32 @@ def browser(address: str) -> Iterator[WebDriver]:
 def run(browser: WebDriver, path: Path) -> str:
     """Choose a file, wait for the end, and return what the page says."""
     from selenium.webdriver.common.by import By
-    from selenium.webdriver.support.wait import WebDriverWait
 
     browser.find_element(By.ID, "file").send_keys(str(path))
+    return end_of_run(browser)
+
+
+def drop(browser: WebDriver, path: Path) -> str:
+    """Drop a file on the page, wait for the end, and return what the page says."""
+    browser.execute_script(
+        """
+        const file = new File([new Uint8Array(arguments[1])], arguments[0], {type: "image/png"});
+        const dataTransfer = new DataTransfer();
+        dataTransfer.items.add(file);
+        for (const kind of ["dragover", "drop"])
+          document.body.dispatchEvent(
+            new DragEvent(kind, {dataTransfer, bubbles: true, cancelable: true}));
+        """,
+        path.name,
+        list(path.read_bytes()),
+    )
+    return end_of_run(browser)
+
+
+def end_of_run(browser: WebDriver) -> str:
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.support.wait import WebDriverWait
+
     progress = browser.find_element(By.ID, "progress")
     WebDriverWait(browser, SECONDS).until(lambda _: not progress.is_displayed())
     return browser.find_element(By.ID, "status").text
@@ -117,6 +140,16 @@ def test_an_image_is_denoised_as_python_does(browser: WebDriver, tmp_path: Path)
     assert np.abs(found[..., 0] - expected).max() <= 1
     assert (np.abs(found[..., 0] - noisy) > 1).any()
     assert complaints(browser) == []
+
+
+def test_a_dropped_image_is_denoised_like_a_chosen_one(browser: WebDriver, tmp_path: Path) -> None:
+    noisy = np.random.default_rng(2).integers(60, 200, (33, 52), np.uint8)
+    path = save(tmp_path / "dropped.png", noisy)
+    assert drop(browser, path) == "dropped.png is denoised: drag the divider."
+    dropped = result(browser)
+    run(browser, path)
+    assert dropped.shape == (33, 52, 4)
+    np.testing.assert_array_equal(dropped, result(browser))
 
 
 def test_colours_and_tiles(browser: WebDriver, tmp_path: Path) -> None:
