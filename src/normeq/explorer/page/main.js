@@ -9,7 +9,11 @@ import { Viewer } from "./viewer.js";
 
 const element = (id) => document.getElementById(id);
 
+/** What the reader has closed is not said again: every tile in view may fail for the same reason. */
+let closedSentence = null;
+
 function complain(sentence) {
+  if (sentence === closedSentence) return;
   element("message-text").textContent = sentence;
   element("message").hidden = false;
 }
@@ -97,7 +101,10 @@ class Page {
       const text = element("sigma").value.trim();
       this.changeSetting({ sigma: text === "" ? null : Number(text) });
     });
-    element("message-close").addEventListener("click", () => { element("message").hidden = true; });
+    element("message-close").addEventListener("click", () => {
+      closedSentence = element("message-text").textContent;
+      element("message").hidden = true;
+    });
   }
 
   async moveToPlane() {
@@ -123,6 +130,7 @@ class Page {
   }
 
   changeSetting(changes, measure = true) {
+    closedSentence = null;
     element("message").hidden = true;
     const before = this.viewer.state.setting;
     const setting = { ...before, ...changes };
