@@ -21,7 +21,7 @@ HOST = ("Host", f"127.0.0.1:{PORT}")
 Asking = Callable[..., Reply]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def ask(exploration: Exploration, stack: Path) -> Iterator[Asking]:
     result = ResultFile(stack)
     app = make_app(exploration, result, stack.name, PORT, TOKEN)
