@@ -165,6 +165,7 @@ def test_the_viewer_lives_while_a_run_goes_on(
     viewer.dims.set_current_step(0, 1)
     viewer.camera.zoom *= 2
     wait(lambda: viewer.dims.current_step[0] == 1)
+    assert not widget.denoise.enabled  # the run goes on
     go_on.set()
     wait(lambda: "noisy denoised" in viewer.layers)
 
