@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from os import PathLike
 
+from normeq.certification.findings import Record
 from normeq.certification.measurement import Counterexample, Range
-from normeq.certification.propagation import Record
 from normeq.certification.shadow import PROPERTIES, Culprit, Property
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from os import PathLike
 from typing import TYPE_CHECKING
 
-from normeq.certification.propagation import Record
+from normeq.certification.findings import Record
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

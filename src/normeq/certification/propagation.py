@@ -7,7 +7,7 @@ import logging
 import operator
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -16,6 +16,8 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, InputSpec, OutputKind
 from torch.utils._pytree import tree_leaves
 
+from normeq.certification.constants import compute_constant, in_double, shape_alone
+from normeq.certification.findings import Propagation, Record
 from normeq.certification.graph_nodes import (
     module_path,
     operation_name,
@@ -33,7 +35,6 @@ from normeq.certification.operation import Operation, shadows_in
 from normeq.certification.shadow import (
     ANY,
     PROPERTIES,
-    Culprit,
     History,
     Property,
     Shadow,
@@ -55,64 +56,6 @@ _RANDOM = {"rand_like", "randn_like", "randint_like", "rand", "randn", "randint"
 #: Operations that give something else each time.
 _NOT_REPEATABLE = {"dropout", "normal", "bernoulli", "multinomial", "rrelu",
                    "rrelu_with_noise"}  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Record:
-    """One operation of the traced network and what came out of it.
-
-    Attributes
-    ----------
-    name, operation, path
-        Its name in the graph, the operation, and the module it belongs to.
-    inputs
-        Names of the records it depends on.
-    kind
-        E, H, I, or what else its output is.
-    shape
-        The shape of its output.
-    line
-        Where the network's source calls it, if that is known.
-    """
-
-    name: str
-    operation: str
-    path: str
-    inputs: tuple[str, ...]
-    kind: str
-    shape: tuple[int, ...]
-    line: str = ""
-
-
-@dataclass
-class Propagation:
-    """What was found by sending shadows through a network.
-
-    Attributes
-    ----------
-    outputs
-        Shadows of the network's outputs.
-    records
-        Every operation.
-    still
-        For each linear layer, by its path, which channels of its input scale with the image but
-        do not move with the offset.
-    deviation
-        By how much coefficients that count as exact were off, summed over all operations.
-    formats
-        The floating-point formats in which something was computed.
-    """
-
-    outputs: list[Shadow] = field(default_factory=list)
-    records: list[Record] = field(default_factory=list)
-    still: dict[str, Tensor] = field(default_factory=dict)
-    deviation: float = 0.0
-    formats: set[torch.dtype] = field(default_factory=set)
-
-    def culprits(self, which: Property) -> list[Culprit]:
-        """List what broke a property on the way to the outputs, in the network's order."""
-        found = {culprit for output in self.outputs for culprit in output.history(which).blame}
-        return sorted(found, key=lambda culprit: (culprit.order, culprit.reason))
 
 
 def propagate(
@@ -172,23 +115,18 @@ class _Propagator:
         """Give a placeholder its value: a shadow for what the user passes, numbers for the rest."""
         name = spec.arg.name
         if spec.kind == InputKind.USER_INPUT:
-            shadow = next(given) if hasattr(spec.arg, "name") else None
-            self._values[name] = shadow
+            shadow = self._values[name] = next(given)
             if shadow is not None:
                 record = Record(name, "input", "", (), kind(shadow), tuple(shadow.shape))
                 self._found.records.append(record)
             return
         constant = self._constants[spec.target]
-        self._values[name] = _in_double(constant) if isinstance(constant, Tensor) else constant
+        self._values[name] = in_double(constant) if isinstance(constant, Tensor) else constant
 
     def _outputs(self) -> list[Shadow]:
         """Return the shadows of what the network returns; buffers that it changes do not count."""
         specs = self._program.graph_signature.output_specs
-        names = [
-            spec.arg.name
-            for spec in specs
-            if spec.kind == OutputKind.USER_OUTPUT and hasattr(spec.arg, "name")
-        ]
+        names = [spec.arg.name for spec in specs if spec.kind == OutputKind.USER_OUTPUT]
         results = [self._values[name] for name in names if name in self._values]
         return [r if isinstance(r, Shadow) else lift(r) for r in results if r is not None]
 
@@ -205,17 +143,15 @@ class _Propagator:
         if name in _RANDOM or (name in ("normal", "bernoulli") and not sources):
             return uniform(output_shapes(node)[0], 0.0, 0.0, seed=order)
         if name in _SHAPE_ONLY and len(sources) == 1 and args[0] is sources[0]:
-            args, kwargs = _without_values(node, args, kwargs)
+            args, kwargs = shape_alone(node, args, kwargs)
             sources = []
         if not sources:
             try:
-                return _compute(node.target, args, kwargs)
+                return compute_constant(node.target, args, kwargs)
             except Exception as error:  # what cannot be computed stays unknown
                 _LOG.debug("%s cannot be computed: %s", name, error)
         op = self._operation(node, name, order)
-        if name in _NOT_REPEATABLE:
-            op.seed = lambda: order
-        else:
+        if name not in _NOT_REPEATABLE:
             op.seed = functools.cache(lambda: _fingerprint(name, args, kwargs))
         result = judge(op, args, kwargs) if sources else nothing_known(op, PROPERTIES)
         return self._finish(node, op, sources, result)
@@ -226,24 +162,29 @@ class _Propagator:
         if dtype.is_floating_point:
             self._found.formats.add(dtype)
             eps = max(eps, torch.finfo(dtype).eps)
-        path, line = module_path(node), source_line(node)
-        return Operation(name, path, node.target, output_shapes(node), dtype, eps, order, line)  # type: ignore[arg-type]
+        return Operation(
+            name,
+            module_path(node),
+            node.target,  # type: ignore[arg-type]
+            output_shapes(node),
+            dtype,
+            eps,
+            order,
+            source_line(node),
+            seed=lambda: order,
+        )
 
     def _finish(self, node: fx.Node, op: Operation, sources: Sequence[Shadow], result: Any) -> Any:
         """Give the outputs their histories, and record the operation."""
-        suspect_change_of_degree(op, sources, result if isinstance(result, Shadow) else result[0])
-        histories = {which: history_after(op, sources, which) for which in PROPERTIES}
         single = isinstance(result, Shadow)
-        outputs = [self._settle(shadow, histories) for shadow in ([result] if single else result)]
-        inputs = [n.name for n in node.all_input_nodes if any(shadows_in(self._values[n.name]))]
-        first = outputs[0]
+        results = [result] if single else result
+        suspect_change_of_degree(op, sources, results[0])
+        histories = {which: history_after(op, sources, which) for which in PROPERTIES}
+        outputs = [self._settle(shadow, histories) for shadow in results]
         if op.name.startswith("conv") or op.name == "linear":
-            # Ratios come from norms and gates, which will follow the offset once converted.
-            follows = sources[0].moves | (sources[0].d == 0)
-            axis = follows.ndim - 1 if op.name == "linear" else 1
-            others = [n for n in range(follows.ndim) if n != axis]
-            self._found.still[op.path] = ~follows.amax(others)
-        shape = tuple(first.shape)
+            self._found.still[op.path] = _still_channels(op, sources[0])
+        inputs = [n.name for n in node.all_input_nodes if any(shadows_in(self._values[n.name]))]
+        first, shape = outputs[0], tuple(outputs[0].shape)
         self._found.records.append(
             Record(node.name, op.name, op.path, tuple(inputs), kind(first), shape, op.line)
         )
@@ -268,6 +209,14 @@ class _Propagator:
         return replace(shadow, c=c, v=v, slack=slack, scale=scale, shift=shift)
 
 
+def _still_channels(op: Operation, features: Shadow) -> Tensor:
+    """Return which channels of a linear layer's input do not move with the offset."""
+    # Ratios come from norms and gates, which will follow the offset once converted.
+    follows = features.moves | (features.d == 0)
+    channels = follows.ndim - 1 if op.name == "linear" else 1
+    return ~follows.amax([axis for axis in range(follows.ndim) if axis != channels])
+
+
 def _fingerprint(name: str, *values: Any) -> int:
     """Return a number that tells an operation and its arguments from all others."""
     text = [name]
@@ -281,31 +230,3 @@ def _fingerprint(name: str, *values: Any) -> int:
         else:
             text.append(repr(value))
     return zlib.crc32(" ".join(text).encode())
-
-
-def _compute(target: Any, args: Any, kwargs: dict[str, Any]) -> Any:
-    """Compute what does not depend on the image, in double precision."""
-    kwargs = dict(kwargs)
-    dtype = kwargs.get("dtype")
-    if dtype is not None and dtype.is_floating_point:
-        kwargs["dtype"] = torch.float64
-    if "device" in kwargs:
-        kwargs["device"] = torch.device("cpu")
-    result = target(*args, **kwargs)
-    if isinstance(result, Tensor):
-        return _in_double(result)
-    if isinstance(result, list | tuple):
-        return [_in_double(part) if isinstance(part, Tensor) else part for part in result]
-    return result
-
-
-def _in_double(tensor: Tensor) -> Tensor:
-    """Return a constant in double precision, in which kernel sums are exact."""
-    tensor = tensor.detach().cpu()
-    return tensor.double() if tensor.is_floating_point() else tensor
-
-
-def _without_values(node: fx.Node, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """Replace a tensor of which only the shape matters by an empty one."""
-    options = {"dtype": output_format(node), "device": torch.device("cpu")}
-    return (torch.empty(args[0].shape), *args[1:]), kwargs | options

@@ -14,6 +14,7 @@ from torch.export import ExportedProgram
 
 from normeq.certification.certificate import Certificate, Status
 from normeq.certification.examples import Example, arguments, refuse_unfit, refuse_unready
+from normeq.certification.findings import Propagation, Record
 from normeq.certification.measurement import (
     Counterexample,
     Range,
@@ -23,7 +24,7 @@ from normeq.certification.measurement import (
     tolerated,
 )
 from normeq.certification.opaque import with_any_inner
-from normeq.certification.propagation import Propagation, Record, propagate
+from normeq.certification.propagation import propagate
 from normeq.certification.questions import InputLaw, Question, Variation, variations
 from normeq.certification.shadow import PROPERTIES, Culprit, Property
 from normeq.certification.subject import Subject

@@ -11,7 +11,7 @@ from torch import Tensor, fx, nn
 from torch.nn import functional as F
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from normeq.certification.propagation import Propagation
+from normeq.certification.findings import Propagation
 from normeq.conversion.affine_twins import affine_attention, affine_linear
 from normeq.conversion.batch_norm import LINEAR, fold_batch_norms, is_plain
 from normeq.conversion.forward_pass import ForwardPass
