@@ -272,7 +272,7 @@ def test_what_cannot_be_adapted_is_said_in_a_sentence(net):
         normeq.adapt(NOISY, net, noise=NOISE, steps=0)
     with pytest.raises(UsageError, match="minutes is -1"):
         normeq.adapt(NOISY, net, noise=NOISE, minutes=-1)
-    with pytest.raises(InputError, match="there are too few pixels to adapt to"):
+    with pytest.raises(InputError, match="the images are too small to adapt to"):
         normeq.adapt(NOISY[:60, :60], net)
     with pytest.raises(InputError, match="no noise was found"):
         normeq.adapt(np.ones((144, 160)), net)

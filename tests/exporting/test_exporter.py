@@ -49,12 +49,12 @@ class Shrinking(nn.Module):
 @pytest.mark.parametrize(
     ("net", "path", "to", "sentence"),
     [
-        (nn.Identity(), "net.bin", "onnx", r"net.bin: .* ends in \.onnx"),
+        (nn.Identity(), "net.bin", "onnx", r"net.bin: .* must end in \.onnx"),
         (nn.Identity(), "net.onnx", "tensorflow", "'tensorflow' is unknown: use one of onnx,"),
-        ("bm3d", "net.onnx", "onnx", "bm3d is not a network of PyTorch"),
+        ("bm3d", "net.onnx", "onnx", "bm3d is not a PyTorch module"),
         (OfEightOnly(), "net.onnx", "onnx", "OfEightOnly does not take images of 101 x 75"),
-        (Shrinking(), "net.onnx", "onnx", "Shrinking gives no image of its input's shape"),
-        (nn.Conv3d(1, 1, 1), "net.onnx", "onnx", "Conv3d takes no images of two axes"),
+        (Shrinking(), "net.onnx", "onnx", "Shrinking cannot be exported: its output has another shape"),
+        (nn.Conv3d(1, 1, 1), "net.onnx", "onnx", "Conv3d does not take two-dimensional images"),
     ],
 )
 def test_what_cannot_be_exported_is_a_sentence(

@@ -114,16 +114,16 @@ def test_axes_are_named_and_nothing_of_this_machine_is_written() -> None:
 
 
 def test_what_a_network_cannot_do_is_a_sentence() -> None:
-    with pytest.raises(UsageError, match="fdncnn is blind: export it without sigma"):
+    with pytest.raises(UsageError, match="fdncnn takes no noise level: leave out with_sigma"):
         ExportedNetwork(tiny("fdncnn", blind=True), with_sigma=True, name="fdncnn")
-    with pytest.raises(UsageError, match=r"fdncnn has to be told .* \(--with-sigma\)"):
+    with pytest.raises(UsageError, match=r"fdncnn needs the noise level .* \(--with-sigma\)"):
         ExportedNetwork(tiny("fdncnn", blind=False), with_sigma=False, name="fdncnn")
 
 
 def test_a_file_that_differs_is_noticed() -> None:
     net = ExportedNetwork(network("unet", "norm-equiv-residual"), with_sigma=False, name="mine")
     assert check_agreement(net, net) == 0
-    with pytest.raises(ResultError, match="mine gives other values once it is exported"):
+    with pytest.raises(ResultError, match="the exported mine differs from the original"):
         check_agreement(net, lambda y: net(y) + 1e-3 * (y.shape[-1] == 50))
     with pytest.raises(ResultError, match="off by nan"):
         check_agreement(net, lambda y: net(y) * math.nan)

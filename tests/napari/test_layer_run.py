@@ -139,5 +139,5 @@ def test_a_result_that_does_not_fit_into_memory_is_kept_on_disk(
     assert isinstance(room, np.memmap)
     room[...] = 3
     assert room.sum() == 60
-    with pytest.raises(InputError, match="GB, more than memory"):
+    with pytest.raises(InputError, match="GB, more than is free in memory"):
         room_for((10**6, 10**9), np.float32)

@@ -80,7 +80,7 @@ def test_uncertainty_is_propagated_to_sigma():
     [
         ({"gain": -1.0}, "gain is -1"),
         ({"gain": math.nan}, "finite"),
-        ({"darkest": 400.0}, "must rise"),
+        ({"darkest": 400.0}, "must increase"),
         ({"base": -201.0}, "variance would be -1"),
     ],
 )

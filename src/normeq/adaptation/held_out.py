@@ -82,8 +82,8 @@ def choose_cells(planes: Sequence[NoisyPlane], seed: int) -> list[Cell]:
             break
     else:
         raise InputError(
-            "there are too few pixels to adapt to: it takes at least "
-            f"{_SHARE * _FEWEST} squares of {_SIDES[-1]} x {_SIDES[-1]} pixels, in all images."
+            "the images are too small to adapt to: together they must contain at least "
+            f"{_SHARE * _FEWEST} squares of {_SIDES[-1]} x {_SIDES[-1]} pixels."
         )
     chosen = np.random.default_rng([seed, 0]).choice(
         total, min(_MOST, total // _SHARE), replace=False, shuffle=False

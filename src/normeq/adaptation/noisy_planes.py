@@ -178,8 +178,8 @@ def _planes_of(
             sigma = model.mean_sigma / abs(source.gain)
         if not sigma > 0 and noise.levels is None:
             raise InputError(
-                "no noise was found in the image, so there is nothing to adapt to: state its level "
-                "with sigma (--sigma), or leave it out."
+                "no noise was found in an image, so there is nothing to adapt to: state the noise "
+                "level with sigma (--sigma), or leave the image out."
             )
         found.append(NoisyPlane(source, frame, sample, noise, sigma, model, alike))
     return found

@@ -169,7 +169,7 @@ def estimate_risk(
         Of the probes.
     """
     if probes < 1:
-        raise UsageError(f"probes is {probes}; a divergence needs at least 1.")
+        raise UsageError(f"probes is {probes}; it must be at least 1.")
     rng = np.random.default_rng(seed)
     denoised = denoise(noisy)
     terms = np.zeros(noisy.shape)

@@ -135,8 +135,8 @@ def _usable(
             correlated = [plane for plane in these if not plane.correlation.is_white]
             if correlated:
                 log.warning(
-                    "%s is left out, because its noise is %s, which cannot be told from texture "
-                    "without a second frame of the scene.",
+                    "%s is left out: its noise is %s, which cannot be told from texture without a "
+                    "second frame of the scene.",
                     name,
                     correlated[0].correlation.describe(),
                 )
@@ -145,8 +145,8 @@ def _usable(
         found[name] = _described(these)
     if not planes:
         raise InputError(
-            "there is no image to adapt to whose noise is white: denoise without adapting, or, if "
-            "the frames of a stack show one scene, say so with same_scene=True (--same-scene)."
+            "no image has white noise, so there is nothing to adapt to: denoise without adapting, "
+            "or pass same_scene=True (--same-scene) if the frames of a stack show one scene."
         )
     return planes, found
 
@@ -167,8 +167,8 @@ def _check_repetitions(name: str, source: ImageSource) -> None:
     frames = [axis for axis, size in sizes if axis not in "YXSC" and size > 1]
     if len(frames) != 1:
         raise InputError(
-            f"{name} has the axes {source.axes} and shape {source.shape}: frames of one scene are "
-            "a stack along a single axis, of at least two."
+            f"{name} has axes {source.axes} and shape {source.shape}: same_scene (--same-scene) "
+            "needs a stack of at least two frames along a single axis."
         )
 
 
@@ -177,8 +177,8 @@ def _network(name: str, choice: Choice) -> DenoisingNetwork:
     net = resolve(name) if isinstance(choice.model, str) else choice.model
     if not isinstance(net, DenoisingNetwork) or net.equivariance != "norm" or net.channels != 1:
         raise UsageError(
-            f"{name} cannot be adapted: it takes a norm-equivariant network for gray images, built "
-            "by normeq.create or loaded from weights."
+            f"{name} cannot be adapted: choose a normalization-equivariant network for gray "
+            "images, built by normeq.create or loaded from a weights file."
         )
     return copy.deepcopy(net).eval().to(find_device(choice.device))
 

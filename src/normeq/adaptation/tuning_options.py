@@ -44,6 +44,6 @@ class TuningOptions:
 
     def __post_init__(self) -> None:
         if self.steps < 1:
-            raise UsageError(f"steps is {self.steps}; tuning takes at least 1.")
+            raise UsageError(f"steps is {self.steps}; it must be at least 1.")
         if self.minutes is not None and not self.minutes > 0:
             raise UsageError(f"minutes is {self.minutes:g}; it must be positive.")

@@ -43,7 +43,7 @@ def explain(
     places = [_place(text) for text in at]
     net = resolve(model)
     if not isinstance(net, nn.Module):
-        raise UsageError(f"{model} is not a network, and only networks have derivatives.")
+        raise UsageError(f"{model} is not a network, and filters are derivatives of networks.")
     denoiser_for(net, value_range=value_range)  # refuses what depends on units without them
     low, high = value_range or (0.0, 1.0)
     with open_image(image, axes) as source:

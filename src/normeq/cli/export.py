@@ -64,7 +64,7 @@ def export(
     if twin is not None:
         factory = resolve(model)
         if not isinstance(factory, nn.Module):
-            raise UsageError(f"{model} is a function: only networks have twins.")
+            raise UsageError(f"{model} is a function, and only networks have twins.")
         network = load_twin(twin, factory)
     with shown_messages(logging.INFO):
         write(network, output, to.value, with_sigma=with_sigma)

@@ -52,14 +52,14 @@ class ClusterRunner(Runner):
         for path, is_folder in folders.items():
             if not is_folder:
                 raise InputError(
-                    f"{path} is not a Zarr folder, and a cluster works on nothing else: "
+                    f"{path} is not a Zarr folder, and only those can be denoised on a cluster: "
                     "store the image as OME-Zarr, or leave out --cluster."
                 )
         if isinstance(walk, MosaicWalk):
             raise UsageError("camera mosaics cannot be denoised on a cluster: leave out --cluster.")
         maps = [noise.levels.image for noise in walk.noise.planes.values() if noise.levels]
         if any(isinstance(each, ImageFile) and not isinstance(each, ZarrSource) for each in maps):
-            raise UsageError("workers read a map of sigma themselves: store it as a Zarr folder.")
+            raise UsageError("on a cluster, a map of sigma must be stored as a Zarr folder.")
 
     def digest(self, source: ImageFile) -> str:
         return digest(source.path, self._digests)

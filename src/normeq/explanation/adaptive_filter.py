@@ -187,7 +187,9 @@ def _window(
 def _pixels(image: Any, window: tuple[slice, slice]) -> Floats:
     pixels = _plain(image[(..., *window)])
     if not np.isfinite(pixels).all():
-        raise InputError("the image has NaN or infinite pixels within the receptive field.")
+        raise InputError(
+            "some pixels in the receptive field are NaN or infinite: choose another place."
+        )
     return pixels.reshape(1, -1, *pixels.shape[-2:])
 
 
@@ -203,7 +205,7 @@ def _called(
     """Return the network as a function of the window alone, told the noise level if it takes it."""
     wanted = takes_sigma(net)
     if wanted == "always" and sigma is None:
-        raise UsageError("the network is told the noise level: give sigma (--sigma).")
+        raise UsageError("the network needs the noise level: pass sigma (--sigma).")
     if wanted == "never" or sigma is None:
         return net
     level = _plain(sigma)
@@ -239,8 +241,8 @@ def _row(
         output = function(x)
         if not isinstance(output, Tensor) or not output.requires_grad:
             raise UsageError(
-                "the denoiser cannot be differentiated: explain takes networks and functions of "
-                "torch tensors."
+                "the denoiser cannot be differentiated: pass a network, or a function of torch "
+                "tensors."
             )
         value = output[(0, *place)]
         (gradient,) = torch.autograd.grad(value, x)

@@ -41,8 +41,8 @@ def explain_job(
     name = job.denoiser.name
     if not isinstance(net, nn.Module):
         raise UsageError(
-            f"{name} is not a network, and only networks have derivatives: choose another model "
-            "to see filters."
+            f"{name} is not a network, and filters are derivatives of networks: choose another "
+            "model."
         )
     together = job.denoiser.channels > 1
     samples = range(job.denoiser.channels) if together else [sample]

@@ -177,9 +177,9 @@ class Exploration:
         walk, pixels = self._walk(setting), self.image.height * self.image.width
         if pixels > MOST_PIXELS:
             raise UsageError(
-                f"{walk.denoiser.name} sees whole planes, and those of this image have {pixels:,} "
-                f"pixels, more than the {MOST_PIXELS:,} that are computed here: choose a network, "
-                f"or use 'normeq denoise --model {walk.denoiser.name}'."
+                f"{walk.denoiser.name} denoises whole planes, and those of this image have "
+                f"{pixels:,} pixels; the limit here is {MOST_PIXELS:,}. Choose a network, or run "
+                f"'normeq denoise --model {walk.denoiser.name}'."
             )
         everywhere = slice(0, self.image.height), slice(0, self.image.width)
         planes = {frame: self._planes(setting, frame)}

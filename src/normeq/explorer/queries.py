@@ -56,7 +56,9 @@ class Query:
         """Return one of some words."""
         word = self._words.get(name, otherwise)
         if word not in known:
-            raise UsageError(f"{name} is {printable(word[:_LONGEST])!r}, which is not offered.")
+            raise UsageError(
+                f"{name} is {printable(word[:_LONGEST])!r}, which is not one of the choices."
+            )
         return word
 
     def _word(self, name: str, otherwise: str) -> str:

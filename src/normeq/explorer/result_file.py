@@ -68,7 +68,9 @@ class ResultFile:
         """
         with self._lock:
             if self._stage == "running":
-                raise UsageError("a result is being computed: cancel it, or wait for its end.")
+                raise UsageError(
+                    "a result is being computed: cancel it, or wait until it is finished."
+                )
             self._stage, self._share, self._said, self._file = "running", 0.0, "", None
             self._cancel.clear()
             if self._folder is None:

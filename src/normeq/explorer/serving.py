@@ -97,6 +97,5 @@ def _listening(port: int) -> socket.socket:
         return socket.create_server(("127.0.0.1", port))
     except OSError as error:
         raise UsageError(
-            f"port {port} cannot be listened on ({reason(error)}): leave out --port to take a free "
-            "one."
+            f"cannot listen on port {port} ({reason(error)}): leave out --port to use a free one."
         ) from error

@@ -52,8 +52,8 @@ def check_agreement(net: ExportedNetwork, exported: Callable[..., Tensor]) -> fl
         if not relative <= TOLERANCE:
             height, width = size[1:]
             raise ResultError(
-                f"{net.name} gives other values once it is exported: off by {relative:.1e} of the "
-                f"image's spread at {height} x {width} pixels. Nothing was written."
+                f"the exported {net.name} differs from the original by {relative:.1e} of the "
+                f"image's spread at {height} x {width} pixels: nothing was written."
             )
         worst = max(worst, relative)
     _LOG.info("they agree within %.0e of the image's spread", worst)

@@ -46,8 +46,8 @@ def halo_of(net: ExportedNetwork) -> int:
     """
     if net.receptive_field is None:
         raise UsageError(
-            f"{net.name} does not say how far it looks, or looks at whole images: a package for "
-            "bioimage.io states a halo, so give the network an attribute receptive_field."
+            f"{net.name} has no finite receptive field, and a package for bioimage.io must state "
+            "one: set the network's attribute receptive_field, or choose another format."
         )
     return max(1, -(-net.receptive_field // net.stride)) * net.stride
 
@@ -62,7 +62,7 @@ def write_package(net: ExportedNetwork, path: Path) -> None:
         ) from error
     if net.map_channels:
         raise UsageError(
-            "packages for bioimage.io take the image alone: export without sigma (--with-sigma)."
+            "packages for bioimage.io take only the image: leave out with_sigma (--with-sigma)."
         )
     halo = halo_of(net)
     scripted = torchscript_bytes(trace_open(net))

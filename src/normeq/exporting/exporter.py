@@ -75,7 +75,7 @@ def export(
     if to not in EXPORT_FORMATS:
         raise UsageError(f"format {to!r} is unknown: use one of {', '.join(EXPORT_FORMATS)}.")
     if path.suffix.lower() != _SUFFIXES[to]:
-        raise UsageError(f"{path}: the name of a file in the format {to} ends in {_SUFFIXES[to]}.")
+        raise UsageError(f"{path}: for the format {to}, the name must end in {_SUFFIXES[to]}.")
     net, name = _named(net)
     exported = ExportedNetwork(net, with_sigma=with_sigma, name=name)
     _LOG.info("tracing %s for every size of image", exported.name)
@@ -95,7 +95,7 @@ def _named(net: nn.Module | str) -> tuple[nn.Module, str]:
         return net.eval(), str(getattr(net, "architecture", type(net).__name__))
     found = resolve(net)
     if not isinstance(found, nn.Module) or isinstance(found, OnnxNetwork):
-        raise UsageError(f"{net} is not a network of PyTorch: only those are exported.")
+        raise UsageError(f"{net} is not a PyTorch module, and only those can be exported.")
     return found, net
 
 

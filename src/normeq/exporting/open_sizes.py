@@ -51,14 +51,14 @@ class ExportedNetwork(nn.Module):
         self.name = name
         sigma = takes_sigma(net)
         if with_sigma and sigma == "never":
-            raise UsageError(f"{name} is blind: export it without sigma (--with-sigma).")
+            raise UsageError(f"{name} takes no noise level: leave out with_sigma (--with-sigma).")
         if not with_sigma and sigma == "always":
             raise UsageError(
-                f"{name} has to be told the noise level: export it with_sigma=True (--with-sigma)."
+                f"{name} needs the noise level as an input: pass with_sigma=True (--with-sigma)."
             )
         if spatial_axes(net) != 2:
             raise UsageError(
-                f"{name} takes no images of two axes: only such networks are exported."
+                f"{name} does not take two-dimensional images: only networks that do can be exported."
             )
         self.takes_sigma: TakesSigma = sigma if with_sigma else "never"
         self.offsets = int(getattr(net, "offsets", 1))
@@ -110,7 +110,9 @@ def trace_open(net: ExportedNetwork) -> torch.export.ExportedProgram:
     with calling(net.name, f"images of {_EXAMPLE[1]} x {_EXAMPLE[2]} pixels"), torch.no_grad():
         output = net(*example)
     if not isinstance(output, Tensor) or output.shape != example[0].shape:
-        raise UsageError(f"{net.name} gives no image of its input's shape: it cannot be exported.")
+        raise UsageError(
+            f"{net.name} cannot be exported: its output has another shape than the image."
+        )
     open_axes = dict.fromkeys((0, 2, 3), torch.export.Dim.DYNAMIC)
     of_maps = (open_axes,) * len(net.map_channels)
     try:

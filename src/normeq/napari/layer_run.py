@@ -161,8 +161,8 @@ def room_for(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
     free = shutil.disk_usage(tempfile.gettempdir()).free
     if size > 0.9 * free:
         raise InputError(
-            f"the result has {size / 1e9:.0f} GB, more than memory and the disk of temporary files "
-            "have left: denoise the file with 'normeq denoise'."
+            f"the result takes {size / 1e9:.0f} GB, more than is free in memory and in the folder "
+            "for temporary files: denoise the file itself with 'normeq denoise'."
         )
     with tempfile.TemporaryFile() as file:  # the array keeps it open
         return np.memmap(file, dtype, "w+", shape=shape)

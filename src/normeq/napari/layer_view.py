@@ -84,8 +84,8 @@ def _check_plane(viewer: Viewer, layer: Image, image: LayerImage) -> None:
     shown = {axis - shift for axis in viewer.dims.displayed}
     if viewer.dims.ndisplay != 2 or shown != set(image.plane_axes):
         raise UsageError(
-            "planes are denoised along rows and columns, and the viewer shows something else: "
-            "switch it to two dimensions, and show the axes Y and X."
+            "the preview shows planes of rows and columns, and the viewer shows other axes: switch "
+            "it to two dimensions, and show the axes Y and X."
         )
 
 

@@ -189,9 +189,7 @@ class LayerWalk:
 
     def _refuse_mosaic(self) -> None:
         if isinstance(self.walk, MosaicWalk):
-            raise UsageError(
-                "a camera's mosaic is denoised as a whole: there is no preview of a part of it."
-            )
+            raise UsageError("there is no preview of a camera's mosaic: denoise the whole layer.")
 
 
 @lru_cache(maxsize=4)

@@ -62,7 +62,7 @@ class NoiseModel:
         if not self.darkest <= self.mean <= self.brightest:
             raise UsageError(
                 f"levels are {self.darkest:g}, {self.mean:g} and {self.brightest:g}; "
-                "they must rise."
+                "they must increase."
             )
         rounding = 1e-9 * (abs(self.gain * self.darkest) + abs(self.base))
         if self.gain * self.darkest + self.base < -rounding:

@@ -66,7 +66,7 @@ def read_darmstadt(folder: Path) -> Iterator[RawImage]:
         for rows, columns in boxes:
             inside = 0 <= rows.start < rows.stop <= pixels.shape[0]
             if not (inside and 0 <= columns.start < columns.stop <= pixels.shape[1]):
-                raise FileError(f"{folder / 'info.mat'}: a box of image {number} is outside of it.")
+                raise FileError(f"{folder / 'info.mat'}: a box lies outside image {number}.")
         yield RawImage(number, pixels, boxes, gain, base)
 
 

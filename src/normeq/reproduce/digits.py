@@ -54,8 +54,8 @@ def read_digits(folder: Path, part: str) -> LabelledImages:
         images, labels = _read_npz(folder, part)
     if images.ndim != 3 or len(images) != len(labels) or not len(labels):
         raise FileError(
-            f"'{folder}' has {part} images of shape {images.shape} and {len(labels)} labels; "
-            "they do not belong together."
+            f"'{folder}' has {part} images of shape {images.shape} and {len(labels)} labels: "
+            "there must be one label for each image."
         )
     return LabelledImages(images.astype(np.uint8), labels.astype(np.int64))
 
@@ -70,7 +70,7 @@ def _read_idx(path: Path, kind: str) -> NDArray[Any]:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
             data = file.read(_LARGEST_FILE + 1)
         if not data.startswith(_MAGIC[kind]) or len(data) > _LARGEST_FILE:
-            raise ValueError(f"it does not hold {kind} of 8 bits")
+            raise ValueError(f"it does not contain 8-bit {kind}")
         axes = data[3]
         shape = np.frombuffer(data, ">u4", axes, 4)
         return np.frombuffer(data, np.uint8, offset=4 + 4 * axes).reshape(shape)

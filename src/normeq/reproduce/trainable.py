@@ -100,7 +100,7 @@ class Trainable(ABC):
                 self.train(workspace, run)
         if not (run / WEIGHTS).is_file():
             raise FileError(
-                f"'{run}' has all its steps and no {WEIGHTS}: remove the folder to train it again."
+                f"'{run}' is trained, but {WEIGHTS} is missing: delete the folder to train again."
             )
         return run / WEIGHTS
 
