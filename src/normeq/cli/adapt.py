@@ -91,5 +91,5 @@ def adapt(
     if not quiet:
         typer.echo(f"{output}: {tuned.message}")
     if tuned.stopped:
-        raise Stopped(f"stopped; {output} contains the best weights so far; continue with --resume.")
+        raise Stopped(f"stopped; {output} has the best weights so far; continue with --resume.")
     forget(state)

@@ -58,7 +58,8 @@ class ExportedNetwork(nn.Module):
             )
         if spatial_axes(net) != 2:
             raise UsageError(
-                f"{name} does not take two-dimensional images: only networks that do can be exported."
+                f"{name} does not take two-dimensional images, and only networks that do can be "
+                "exported."
             )
         self.takes_sigma: TakesSigma = sigma if with_sigma else "never"
         self.offsets = int(getattr(net, "offsets", 1))
