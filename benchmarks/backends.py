@@ -12,15 +12,11 @@ docs/data/backends.csv and docs/export.md.
 from __future__ import annotations
 
 import argparse
-import functools
-import http.server
 import statistics
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -70,20 +66,6 @@ def measured(runs: dict[str, Run], repeats: int) -> dict[str, list[float]]:
     return times
 
 
-class _Quiet(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-@contextmanager
-def served(folder: Path) -> Iterator[str]:
-    handler = functools.partial(_Quiet, directory=str(folder))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/index.html"
-        server.shutdown()
-
-
 def in_browser(repeats: int, folder: Path) -> tuple[str, list[float]]:
     """Return times of the demo on its sample of 512 x 512, after a first run that loads it."""
     import psutil
@@ -91,14 +73,14 @@ def in_browser(repeats: int, folder: Path) -> tuple[str, list[float]]:
     root = Path(__file__).parents[1]
     sys.path += [str(root / "tests"), str(root / "docs")]
     from browser_demo import PACKAGE, write_demo
-    from helpers.browser import running_browser
+    from helpers.browser import running_browser, served
     from selenium.webdriver.common.by import By
 
     missing = write_demo(folder)
     if missing:
         raise SystemExit(missing)
     times = []
-    with served(folder) as address, running_browser() as browser:
+    with served(folder) as (address, _), running_browser() as browser:
         browser.get(address)
         for _ in range(repeats + 1):
             tree = psutil.Process(browser.service.process.pid).children(recursive=True)

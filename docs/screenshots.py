@@ -1,4 +1,4 @@
-"""The picture of explore.md: the page of a noisy photograph, in headless Chromium.
+"""The pictures of explore.md and export.md: two pages in headless Chromium.
 
 PYTHONPATH=tests python docs/screenshots.py
 """
@@ -10,7 +10,8 @@ import threading
 from pathlib import Path
 
 import numpy as np
-from helpers.browser import running_browser
+from browser_demo import write_demo
+from helpers.browser import running_browser, served
 from selenium.webdriver import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -32,7 +33,7 @@ def noisy_photograph(folder: Path) -> Path:
     return folder / "camera.tif"
 
 
-def take_picture(address: str, target: Path) -> None:
+def take_picture_of_explorer(address: str, target: Path) -> None:
     """Open a page, change its units, point at a pixel, and save what is seen."""
     with running_browser(1440, 1083) as browser:
 
@@ -55,18 +56,37 @@ def take_picture(address: str, target: Path) -> None:
         browser.save_screenshot(str(target))
 
 
+def take_picture_of_demo(address: str, target: Path) -> None:
+    """Denoise the sample of the demo, and save what is seen."""
+    with running_browser(1280, 1080) as browser:
+        browser.get(address)
+        browser.find_element(By.ID, "sample").click()
+        status = browser.find_element(By.ID, "status")
+        WebDriverWait(browser, PATIENCE).until(lambda _: "is denoised" in status.text)
+        divider = browser.find_element(By.ID, "divider")
+        browser.execute_script("document.body.style.overflow = 'hidden'")
+        browser.execute_script("arguments[0].scrollIntoView(false)", divider)
+        browser.save_screenshot(str(target))
+
+
 def main() -> None:
-    """Write the picture."""
+    """Write the pictures."""
     with tempfile.TemporaryDirectory() as folder:
         path = noisy_photograph(Path(folder))
         with open_image(path) as image, PageServer(image) as server:
             thread = threading.Thread(target=server.run)
             thread.start()
             try:
-                take_picture(server.address, FIGURES / "explore.png")
+                take_picture_of_explorer(server.address, FIGURES / "explore.png")
             finally:
                 server.stop()
                 thread.join()
+        site = Path(folder) / "demo"
+        missing = write_demo(site)
+        if missing is not None:
+            raise SystemExit(missing)
+        with served(site) as (address, _):
+            take_picture_of_demo(address, FIGURES / "browser-demo.png")
 
 
 if __name__ == "__main__":

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import functools
-import http.server
 import importlib.util
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from helpers.browser import complaints, running_browser
+from helpers.browser import complaints, running_browser, served
 from helpers.exported import network
 from PIL import Image
 
@@ -25,6 +21,8 @@ if TYPE_CHECKING:
 DOCS = Path(__file__).parents[1] / "docs"
 UNET = ("unet", "norm-equiv-residual")
 SECONDS = 120
+#: The address of the first page, and the requests so far.
+Site = tuple[str, list[tuple[str, str]]]
 pytestmark = pytest.mark.xdist_group("browser")
 
 
@@ -50,36 +48,16 @@ def folder(demo: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-class _Recorder(http.server.SimpleHTTPRequestHandler):
-    """A server of files that keeps what it was asked for."""
-
-    asked: list[tuple[str, str]] = []  # noqa: RUF012 - shared by the handlers of all requests
-
-    def log_request(self, *_: object) -> None:
-        self.asked.append((self.command, self.path))
-
-
-@contextmanager
-def served(folder: Path) -> Iterator[str]:
-    handler = functools.partial(_Recorder, directory=str(folder))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}/index.html"
-        server.shutdown()
-        thread.join()
+@pytest.fixture(scope="module")
+def site(folder: Path) -> Iterator[Site]:
+    with served(folder) as address_and_requests:
+        yield address_and_requests
 
 
 @pytest.fixture(scope="module")
-def address(folder: Path) -> Iterator[str]:
-    with served(folder) as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def browser(address: str) -> Iterator[WebDriver]:
+def browser(site: Site) -> Iterator[WebDriver]:
     with running_browser() as running:
-        running.get(address)
+        running.get(site[0])
         yield running
 
 
@@ -194,22 +172,22 @@ def test_a_file_that_is_not_a_picture_is_a_sentence(browser: WebDriver, tmp_path
     assert "d.png is not a picture that your browser can read" in run(browser, tmp_path / "d.png")
 
 
-def test_nothing_is_sent(browser: WebDriver, address: str, tmp_path: Path) -> None:
+def test_nothing_is_sent(browser: WebDriver, site: Site, tmp_path: Path) -> None:
     run(browser, save(tmp_path / "e.png", np.eye(16, dtype=np.uint8)))
-    assert {command for command, _ in _Recorder.asked} == {"GET"}
-    assert not any("e.png" in path for _, path in _Recorder.asked)
+    assert {command for command, _ in site[1]} == {"GET"}
+    assert not any("e.png" in path for _, path in site[1])
     names = browser.execute_script("return performance.getEntries().map(entry => entry.name)")
-    home = address.rpartition("/")[0]
+    home = site[0].rpartition("/")[0]
     assert all(n.startswith((home, "blob:")) for n in names if "://" in n or "blob:" in n)
 
 
-def test_a_page_without_its_files_says_so(browser: WebDriver, address: str, tmp_path: Path) -> None:
-    with served(DOCS / "demo_page") as bare:
+def test_a_page_without_its_files_says_so(browser: WebDriver, site: Site, tmp_path: Path) -> None:
+    with served(DOCS / "demo_page") as (bare, _):
         browser.get(bare)
         said = run(browser, save(tmp_path / "f.png", np.eye(16, dtype=np.uint8)))
     assert "this page was built without its files" in said
     complaints(browser)
-    browser.get(address)
+    browser.get(site[0])
 
 
 def test_without_npm_a_sentence_says_what_is_missing(

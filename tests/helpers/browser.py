@@ -1,11 +1,15 @@
-"""A browser without a window, driven as a person drives it."""
+"""A browser without a window, driven as a person drives it, and a server of files for it."""
 
 from __future__ import annotations
 
+import functools
+import http.server
 import shutil
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -61,3 +65,35 @@ def complaints(browser: WebDriver) -> list[str]:
         for entry in browser.get_log("browser")
         if entry["level"] in ("SEVERE", "WARNING")
     ]
+
+
+class _Recorder(http.server.SimpleHTTPRequestHandler):
+    """A server of files that keeps what it was asked for."""
+
+    def __init__(self, asked: list[tuple[str, str]], *args: Any, **kwargs: Any) -> None:
+        self.asked = asked
+        super().__init__(*args, **kwargs)
+
+    def log_request(self, *_: object) -> None:
+        self.asked.append((self.command, self.path))
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    """Serve a folder; yield the address of its first page, and a list that grows by each request.
+
+    Parameters
+    ----------
+    folder
+        A folder with `index.html`.
+    """
+    asked: list[tuple[str, str]] = []
+    handler = functools.partial(_Recorder, asked, directory=str(folder))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/index.html", asked
+        finally:
+            server.shutdown()
+            thread.join()
