@@ -172,6 +172,16 @@ def test_what_was_found_is_said_in_one_line_and_in_json(files: Path) -> None:
     assert printed["files"][0]["noise"][0]["image"]["gain"] == pytest.approx(4, rel=0.2)
 
 
+def test_a_stated_level_is_said_and_not_the_estimate(files: Path) -> None:
+    output = run(files, "--sigma", "3000").output
+    assert "\n  noise: sigma 3000, as stated; " in output
+    (files / "levels.txt").write_text("3000\n4000\n")
+    output = run(files, "--sigma", files / "levels.txt").output
+    assert "\n  noise: sigma as stated; " in output
+    printed = json.loads(run(files, "--sigma", "3000", "--json").stdout)
+    assert list(printed["files"][0]["noise"][0]["image"]) == ["correlation"]
+
+
 def test_sigma_comes_from_a_table_or_a_map(files: Path) -> None:
     image = np.load(files / "image.npy")
     (files / "levels.txt").write_text("5\n50\n")

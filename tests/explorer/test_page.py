@@ -109,7 +109,7 @@ def page(browser: WebDriver, address: str) -> Iterator[Page]:
 def test_the_page_says_what_the_image_is(page: Page) -> None:
     assert page["title"].text == "stack.tif"
     assert page["facts"].text == "3 Z × 400 × 400, uint16"
-    page.wait(lambda: "Found noise: uniform, sigma 1" in page["noise"].text)
+    page.wait(lambda: "Noise: uniform, sigma 1" in page["noise"].text)
     assert not page["failure"].is_displayed()
 
 

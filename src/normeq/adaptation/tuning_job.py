@@ -142,7 +142,7 @@ def _usable(
                 )
                 continue
         planes += these
-        found[name] = _described(these)
+        found[name] = prepared[name].stated or _described(these)
     if not planes:
         raise InputError(
             "no image has white noise, so there is nothing to adapt to: denoise without adapting, "
@@ -153,13 +153,8 @@ def _usable(
 
 def _described(planes: Sequence[NoisyPlane]) -> str:
     """Say what the noise of an image is, once for planes that share a model."""
-    words = [
-        f"sigma {plane.sigma * abs(plane.source.gain):.4g}"
-        if plane.model is None
-        else plane.model.describe()
-        for plane in planes
-    ]
-    return "; ".join(dict.fromkeys(words))
+    models = (plane.model for plane in planes if plane.model is not None)
+    return "; ".join(dict.fromkeys(model.describe() for model in models))
 
 
 def _check_repetitions(name: str, source: ImageSource) -> None:

@@ -16,10 +16,10 @@ import typer
 from normeq.cli import options
 from normeq.cli.pipes import named_as_streams, standard_streams
 from normeq.cli.reporting import line, shown_messages, summary
-from normeq.errors import NormeqError, UsageError
+from normeq.cli.result_pictures import with_preview, with_report
+from normeq.errors import UsageError
 
 if TYPE_CHECKING:
-    from normeq.denoising.file_options import FileOptions
     from normeq.denoising.local_runner import Runner
     from normeq.denoising.noise_options import NoiseOptions
     from normeq.denoising.outcome import Outcome
@@ -187,9 +187,9 @@ def denoise(
         bar = stack.enter_context(progress_bar(len(paths), hidden=quiet or None))
         running = files.outcomes(paths, targets, choice, how, bar.update)
         if preview:
-            running = (_with_preview(outcome, axes) for outcome in running)
+            running = (with_preview(outcome, axes) for outcome in running)
         if report:
-            running = (_with_report(outcome, choice, how, probes) for outcome in running)
+            running = (with_report(outcome, choice, how, probes) for outcome in running)
         if piped:
             running = map(named_as_streams, running)
         outcomes = list(_reported(paths, running, bar, lines))
@@ -289,44 +289,3 @@ def _reported(
         elif lines is not None:
             bar.write(line(outcome), file=lines)
         yield outcome
-
-
-def _with_preview(outcome: Outcome, axes: str | None) -> Outcome:
-    """Write the preview of a result that is done."""
-    from normeq.denoising.paths import preview_path
-    from normeq.denoising.preview import write_preview
-
-    if outcome.status != "done":
-        return outcome
-    target = Path(outcome.output)
-    outcome.preview = str(preview_path(target))
-    try:
-        write_preview(Path(outcome.input), target, Path(outcome.preview), axes)
-    except NormeqError as error:
-        outcome.status, outcome.error = "failed", f"{outcome.input}: no preview: {error}"
-    return outcome
-
-
-def _with_report(
-    outcome: Outcome, choice: Choice, options: FileOptions, probes: int | None
-) -> Outcome:
-    """Judge a result that is done, and draw a picture of that."""
-    from functools import partial
-
-    from normeq._support.tables import save_figure
-    from normeq.adaptation.assessment import PROBES, assess_file
-    from normeq.adaptation.quality_figure import quality_figure
-    from normeq.denoising.paths import report_path
-
-    if outcome.status != "done":
-        return outcome
-    path = Path(outcome.input)
-    try:
-        found = assess_file(path, choice, options, PROBES if probes is None else probes)
-        outcome.quality = found.report.to_dict()
-        outcome.quality_found = [*found.report.lines(), *found.report.table().splitlines()]
-        outcome.report = str(report_path(Path(outcome.output)))
-        save_figure(Path(outcome.report), partial(quality_figure, found, path.name))
-    except NormeqError as error:
-        outcome.status, outcome.error = "failed", f"{outcome.input}: no report: {error}"
-    return outcome

@@ -32,10 +32,14 @@ class AssumedNoise:
         By frame and sample.
     found
         The models that were estimated or given, in physical units, by the name of their part.
+    stated
+        The level that the caller states, in words; of what was `found`, only the correlation then
+        counts. None if the level was estimated.
     """
 
     planes: dict[Place, PlaneNoise]
     found: dict[str, NoiseModel]
+    stated: str | None = None
 
     def of(self, frame: int, sample: int) -> PlaneNoise:
         """Return the noise of one plane."""
@@ -50,15 +54,26 @@ class AssumedNoise:
         )
 
     def lines(self) -> list[str]:
-        """Say in one line for each part what was found."""
+        """Say in one line for each part what its noise is taken to be."""
         return [
-            f"noise{f' ({part})' if part else ''}: {model.describe()}"
+            f"noise{f' ({part})' if part else ''}: {self.describe(model)}"
             for part, model in self.found.items()
         ]
 
+    def describe(self, model: NoiseModel) -> str:
+        """Say what is used of a model that was found."""
+        if self.stated is None:
+            return model.describe()
+        return f"{self.stated}; {model.correlation.describe()}"
+
     def as_dict(self) -> dict[str, Any]:
-        """Return plain data, for JSON."""
-        return {part or "image": model.to_dict() for part, model in self.found.items()}
+        """Return what was found and is used as plain data, for JSON."""
+        return {
+            part or "image": model.to_dict()
+            if self.stated is None
+            else {"correlation": model.correlation.to_dict()}
+            for part, model in self.found.items()
+        }
 
 
 def check_noise(denoiser: Denoiser, options: NoiseOptions) -> None:
@@ -151,7 +166,12 @@ def _stated(denoiser: Denoiser, source: ImageSource, options: NoiseOptions) -> A
         if model is not None:
             found[name] = model
         told |= {plane: replace(levels[plane[0]], lengths=lengths) for plane in part}
-    return AssumedNoise(told, found)
+    return AssumedNoise(told, found, _in_words(options.sigma))
+
+
+def _in_words(sigma: Any) -> str:
+    is_number = not isinstance(sigma, ImageSource) and np.ndim(sigma) == 0
+    return f"sigma {float(sigma):.4g}, as stated" if is_number else "sigma as stated"
 
 
 def _levels(denoiser: Denoiser, source: ImageSource, options: NoiseOptions) -> list[PlaneNoise]:

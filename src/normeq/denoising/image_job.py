@@ -16,10 +16,9 @@ import numpy as np
 from normeq.denoising.assumed_noise import AssumedNoise
 from normeq.denoising.denoiser import Denoiser
 from normeq.denoising.missing import FILL_DEPTH, keep_apart, missing_pixels
-from normeq.denoising.plane import Plane, sample_groups
-from normeq.denoising.plane_noise import PlaneNoise
+from normeq.denoising.plane import Plane, sample_groups, stored_moments
 from normeq.denoising.tile_jobs import TileJob, batches
-from normeq.denoising.tiles import Plan, Tile, plan_tiles, reach, spans, widened
+from normeq.denoising.tiles import Plan, Tile, plan_tiles, spans, tiles_of, widened
 from normeq.denoising.units import (
     Floats,
     Moments,
@@ -37,9 +36,6 @@ RegionReader = Callable[[int, slice, slice], Pixels]
 
 #: Gives floating-point values for each of some tiles of one shape, in place of the denoised image.
 Measure = Callable[["ImageJob", Sequence[TileJob]], Iterable[Floats]]
-
-# Statistics are taken of this many pixels at a time, which need several copies of themselves.
-_PIXELS_IN_DOUBLE = 2**18
 
 
 class ImageJob:
@@ -100,25 +96,10 @@ class ImageJob:
     def moments(self, frame: int, pixels: Pixels) -> list[Moments]:
         """Return the moments of each sample of some pixels ``(rows, columns, samples)``."""
         return [
-            self._moments(pixels[..., sample], self.noise.of(frame, samples[0]))
+            stored_moments(pixels[..., sample], self.source.blank, self.noise.of(frame, samples[0]))
             for samples in self.groups
             for sample in samples
         ]
-
-    def _moments(self, stored: Pixels, noise: PlaneNoise) -> Moments:
-        """Return the moments of what the denoiser will see of some pixels, but for its units."""
-        step = max(1, _PIXELS_IN_DOUBLE // max(1, stored.shape[1]))
-        return merged_moments(
-            self._part_moments(stored[start : start + step], noise)
-            for start in range(0, len(stored), step)
-        )
-
-    def _part_moments(self, stored: Pixels, noise: PlaneNoise) -> Moments:
-        missing = missing_pixels(stored, self.source.blank)
-        values = stored.astype(np.float64)
-        if noise.transform is not None:
-            values = noise.transform.forward(np.where(missing, 0.0, values))
-        return Moments.of(values, missing)
 
     def read_planes(self, frame: int, read: RegionReader | None = None) -> list[Plane]:
         """Read a frame once, some rows at a time, and choose the units of its planes.
@@ -237,8 +218,8 @@ class ImageJob:
         self, planes: Sequence[Plane], rows: slice, columns: slice, read: RegionReader
     ) -> Iterator[TileJob]:
         """Cut a rectangle of a frame into tiles, in the denoiser's units, their holes filled."""
-        for tile in self._tiles(rows, columns):
-            depth = self._fill_depth
+        depth = self._fill_depth
+        for tile in tiles_of(rows, columns, self.plan, self.denoiser, self.source):
             down = widened(tile.rows, depth, self.source.height)
             across = widened(tile.columns, depth, self.source.width)
             kept = (slice(None), *Tile(down, across).within(tile.rows, tile.columns))
@@ -249,15 +230,6 @@ class ImageJob:
                 values = plane.seen(stored, missing)
                 sigma = plane.sigma(tile.rows.read, tile.columns.read)
                 yield TileJob(plane, tile, values[kept], stored[kept], missing[kept], sigma)
-
-    def _tiles(self, rows: slice, columns: slice) -> Iterator[Tile]:
-        halo, stride = self.denoiser.halo or 0, self.denoiser.stride
-        tall, wide = self.plan.tile
-        for top in range(rows.start, rows.stop, tall):
-            down = reach(top, min(top + tall, rows.stop), self.source.height, halo, stride)
-            for left in range(columns.start, columns.stop, wide):
-                right = min(left + wide, columns.stop)
-                yield Tile(down, reach(left, right, self.source.width, halo, stride))
 
     def _results(self, jobs: Sequence[TileJob]) -> Iterator[Pixels]:
         """Denoise tiles of one shape together; yield each in the units and dtype of the image."""

@@ -7,11 +7,14 @@ from typing import NamedTuple
 import numpy as np
 
 from normeq.denoising.denoiser import Denoiser
-from normeq.denoising.missing import fill_missing
+from normeq.denoising.missing import fill_missing, missing_pixels
 from normeq.denoising.plane_noise import PlaneNoise
-from normeq.denoising.units import Floats, Mask, Units
+from normeq.denoising.units import Floats, Mask, Moments, Units, merged_moments
 from normeq.errors import UsageError
 from normeq.images.source import ImageSource, Pixels
+
+# Moments are taken of this many pixels at a time, which need several copies of themselves.
+_PIXELS_IN_DOUBLE = 2**18
 
 
 class Plane(NamedTuple):
@@ -80,3 +83,18 @@ def sample_groups(denoiser: Denoiser, source: ImageSource) -> list[list[int]]:
             f"{len(samples)}: use a model for gray images, which denoises channel by channel."
         )
     return [samples]
+
+
+def stored_moments(stored: Pixels, blank: float | None, noise: PlaneNoise) -> Moments:
+    """Return the moments of some pixels as the denoiser will see them, but for its units."""
+    step = max(1, _PIXELS_IN_DOUBLE // max(1, stored.shape[1]))
+    bands = (stored[start : start + step] for start in range(0, len(stored), step))
+    return merged_moments(_moments_of(band, blank, noise) for band in bands)
+
+
+def _moments_of(stored: Pixels, blank: float | None, noise: PlaneNoise) -> Moments:
+    missing = missing_pixels(stored, blank)
+    values = stored.astype(np.float64)
+    if noise.transform is not None:
+        values = noise.transform.forward(np.where(missing, 0.0, values))
+    return Moments.of(values, missing)

@@ -9,6 +9,7 @@ the network pads it as it pads the whole.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from normeq.denoising.denoiser import Denoiser
@@ -162,6 +163,19 @@ def plan_tiles(denoiser: Denoiser, source: ImageSource, tile: int | None = None)
     batch = max(1, limit // 4 // _computed(seen, denoiser.stride))
     undivided = rows >= source.height and chosen == whole
     return Plan(chosen, rows, max(1, batch // source.samples) if undivided else 1, batch)
+
+
+def tiles_of(
+    rows: slice, columns: slice, plan: Plan, denoiser: Denoiser, source: ImageSource
+) -> Iterator[Tile]:
+    """Cut a rectangle of an image into tiles, each with what the denoiser has to see around it."""
+    halo, stride = denoiser.halo or 0, denoiser.stride
+    tall, wide = plan.tile
+    for top in range(rows.start, rows.stop, tall):
+        down = reach(top, min(top + tall, rows.stop), source.height, halo, stride)
+        for left in range(columns.start, columns.stop, wide):
+            right = min(left + wide, columns.stop)
+            yield Tile(down, reach(left, right, source.width, halo, stride))
 
 
 def _computed(size: tuple[int, int], stride: int) -> int:

@@ -149,7 +149,8 @@ class Page {
     try {
       const { lines, denoiser } = await ask("noise", asked);
       if (this.noiseAsked !== JSON.stringify(asked)) return;
-      const found = lines.length ? `Found ${lines.join("; ")}.` : "The model is told nothing about the noise.";
+      const noise = lines.join("; ").replace(/^noise/, "Noise");
+      const found = noise ? `${noise}.` : "The model is told nothing about the noise.";
       const [low, high] = this.about.ordinary_range;
       const told = setting.model === this.about.ordinary
         ? ` It was told that ${plain(low)} is black and ${plain(high)} is white.` : "";
