@@ -145,7 +145,7 @@ def test_what_cannot_be_explained_is_one_sentence():
         normeq.explain(net, image[None], (0, 0))
     with pytest.raises(UsageError, match="cannot be differentiated"):
         normeq.explain(lambda x: x.detach(), image, (0, 0))
-    with pytest.raises(UsageError, match="give sigma"):
+    with pytest.raises(UsageError, match="pass sigma"):
         normeq.explain(tiny("fdncnn", "norm-equiv", blind=False), image, (0, 0))
     with pytest.raises(InputError, match=r"more than 262,144 pixels: crop the image"):
         normeq.explain(lambda x: x, np.zeros((MOST_PIXELS + 1, 1)), (0, 0))

@@ -163,7 +163,7 @@ BLURRED = Correlation(((1.0, 0.6, 0.1), (0.6, 0.36, 0.06), (0.1, 0.06, 0.01)))
 def test_correlated_noise_is_refused(told_net, caplog):
     white = np.random.default_rng(0).standard_normal(SCENE.shape)
     noisy = SCENE + 8 * coloured(white, BLURRED)
-    with pytest.raises(InputError, match="there is no image to adapt to whose noise is white"):
+    with pytest.raises(InputError, match="no image has white noise, so there is nothing to adapt to"):
         normeq.adapt(noisy, told_net, noise=NoiseModel.uniform(8.0, correlation=BLURRED))
     assert "image 1 is left out, because its noise is correlated (length" in caplog.text
 
@@ -180,7 +180,7 @@ def test_frames_of_one_scene_teach_each_other_whatever_the_noise(net):
 @pytest.mark.parametrize(("shape", "axes"), [((144, 160), "YX"), ((2, 2, 144, 160), "TZYX")])
 def test_frames_of_one_scene_are_a_stack_along_one_axis(net, shape, axes):
     stack = np.broadcast_to(NOISY, shape)
-    with pytest.raises(InputError, match="a stack along a single axis"):
+    with pytest.raises(InputError, match="at least two frames along a single axis"):
         normeq.adapt(stack, net, axes=axes, same_scene=True)
 
 

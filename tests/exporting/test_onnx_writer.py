@@ -125,5 +125,5 @@ def test_a_file_that_differs_is_noticed() -> None:
     assert check_agreement(net, net) == 0
     with pytest.raises(ResultError, match="the exported mine differs from the original"):
         check_agreement(net, lambda y: net(y) + 1e-3 * (y.shape[-1] == 50))
-    with pytest.raises(ResultError, match="off by nan"):
+    with pytest.raises(ResultError, match="by nan of the image"):
         check_agreement(net, lambda y: net(y) * math.nan)
