@@ -109,7 +109,7 @@ def test_a_rewritten_network_can_be_pickled() -> None:
 
 
 def test_names_and_classes_stay_where_they_can() -> None:
-    net = UNet()
+    net = UNet().eval()
     twin, report = convert(net, "norm-equiv", example())
     assert type(twin) is UNet
     assert isinstance(twin.up1.conv.double_conv[2], SortPool)

@@ -31,7 +31,6 @@ from normeq.certification.subject import Subject
 from normeq.certification.tracing import Untraceable, trace
 from normeq.certification.ways import Way, branches, way_of
 from normeq.errors import reason
-from normeq.nn.copies import private_copy
 
 _LOG = logging.getLogger(__name__)
 
@@ -106,7 +105,7 @@ def culprits_of(
     module: nn.Module, args: Sequence[Any], properties: Sequence[Property]
 ) -> list[Culprit]:
     """List what the laws blame for breaking some properties; nothing if it cannot be traced."""
-    subject = Subject.of(private_copy(module).eval())
+    subject = Subject.of(module)
     variation = variations(args, None, "equivariant")[0]
     try:
         outcome = _propagate(subject, args, variation)

@@ -79,7 +79,7 @@ def _prove(
             f"{model} is a function, and only networks can be proven: leave out --prove to "
             "measure it."
         )
-    certificate = certify(f, named_arguments(f, read_shape(shape), dict(map(_number, inputs))))
+    certificate = certify(f, named_arguments(f, read_shape(shape), dict(map(read_number, inputs))))
     if draw is not None:
         _draw(certificate, draw)
     typer.echo(certificate.table())
@@ -99,7 +99,7 @@ def read_shape(text: str | None) -> list[int] | None:
     return lengths
 
 
-def _number(text: str) -> tuple[str, float]:
+def read_number(text: str) -> tuple[str, float]:
     """Read ``sigma=0.1``."""
     from normeq.errors import UsageError
 

@@ -30,6 +30,16 @@ def convert(
     shape: Annotated[
         str | None, typer.Option(help="Shape of the input, such as 1,3,64,64.")
     ] = None,
+    input: Annotated[
+        list[str] | None,
+        typer.Option(help="A further argument of the network, such as sigma=0.1."),
+    ] = None,
+    train: Annotated[
+        bool,
+        typer.Option(
+            "--train", help="Keep batch norm, which learns from ratios, for a twin to be trained."
+        ),
+    ] = False,
 ) -> None:
     """Convert your own network to an equivariant twin, prove it, and save it.
 
@@ -38,7 +48,7 @@ def convert(
     from torch import nn
 
     from normeq.certification.examples import named_arguments
-    from normeq.cli.check import read_shape
+    from normeq.cli.check import read_number, read_shape
     from normeq.conversion import convert as make_twin
     from normeq.conversion import save_twin
     from normeq.conversion.loading import load_weights
@@ -51,7 +61,9 @@ def convert(
     if weights is not None:
         load_weights(net, weights)
     form: Any = to
-    twin, report = make_twin(net, form, named_arguments(net, read_shape(shape), {}))
+    net.train(train)
+    given = dict(map(read_number, input or []))
+    twin, report = make_twin(net, form, named_arguments(net, read_shape(shape), given))
     save_twin(twin, report, output, {"network": network})
     typer.echo(report.table())
     typer.echo(f"wrote {output}; normeq.conversion.load_twin loads it")

@@ -13,7 +13,13 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from normeq.certification.findings import Propagation
 from normeq.conversion.affine_twins import affine_attention, affine_linear
-from normeq.conversion.batch_norm import LINEAR, fold_batch_norms, is_plain
+from normeq.conversion.batch_norm import (
+    LINEAR,
+    fold_batch_norms,
+    has_statistics,
+    is_plain,
+    show_ratios,
+)
 from normeq.conversion.forward_pass import ForwardPass
 from normeq.conversion.network_editor import NetworkEditor
 from normeq.conversion.operations import (
@@ -41,7 +47,8 @@ def make_affine(editor: NetworkEditor, outcome: Propagation | None) -> None:
 
     Kernels are projected onto those that sum to one, except on channels that the certificate's
     `outcome` shows not to move with the offset (noise maps); activations become sort pooling,
-    additions affine residuals, batch norm is folded and what is left of it dropped.
+    additions affine residuals. Batch norm is folded and what is left of it dropped, unless it is in
+    training mode, in which it sees ratios.
     """
     fold_batch_norms(editor)
     still = {} if outcome is None else outcome.still
@@ -63,6 +70,15 @@ def _convert_linear(
     if twin is not None:
         now = f"affine {class_name(layer)}" if twin is layer else class_name(twin)
         editor.replace(path, layer, twin.to(layer.weight), now)  # type: ignore[arg-type]
+
+
+def _convert_batch_norm(
+    editor: NetworkEditor, path: str, layer: _BatchNorm, still: Tensor | None
+) -> None:
+    if has_statistics(layer) and layer.training:
+        show_ratios(editor, path, layer, offset=True)
+    elif has_statistics(layer):
+        editor.replace(path, layer, nn.Identity())
 
 
 def _leave_padding_out(editor: NetworkEditor, path: str, layer: Any, still: Tensor | None) -> None:
@@ -149,7 +165,7 @@ def _without_factor(forward: ForwardPass, value: Any) -> tuple[Any, float]:
 
 
 _LAYER_RULES: dict[type[nn.Module], LayerRule] = {
-    _BatchNorm: replace_by(nn.Identity),
+    _BatchNorm: _convert_batch_norm,
     **for_each((*SMOOTH_LAYERS, *KINKED_LAYERS, nn.Tanh), replace_by(SortPool)),
     **for_each(DROPOUTS.values(), replace_by(nn.Identity)),
     **for_each((nn.AvgPool1d, nn.AvgPool2d, nn.AvgPool3d), _leave_padding_out),

@@ -1,17 +1,24 @@
-"""Fold batch norm, with its running statistics, into the layer before it."""
+"""Batch norm with running statistics: folded into the layer before it, or kept for training.
+
+The mode of each batch norm decides. In eval mode it is a gain and a shift for each channel. In
+training mode it is about to learn from batches: statistics of ratios, which are scale-free.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import TypeGuard
+from collections.abc import Sequence
+from typing import Any, TypeGuard
 
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.conv import _ConvTransposeNd
 
-from normeq.conversion.network_editor import NetworkEditor
+from normeq.conversion.network_editor import NetworkEditor, in_use, rehearsed_norms
 from normeq.conversion.operations import class_name
+from normeq.nn import Enclosed
+from normeq.nn.copies import fresh, private_copy
 from normeq.nn.fast.graph import feeds_only
 
 LINEAR = (nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.Linear, _ConvTransposeNd)
@@ -45,7 +52,10 @@ def gain_of(norm: _BatchNorm) -> Tensor:
 
 @torch.no_grad()
 def fold_batch_norms(editor: NetworkEditor) -> None:
-    """Fold every batch norm that directly follows a linear layer; its shift is dropped."""
+    """Fold every batch norm in eval mode that directly follows a linear layer; its shift goes.
+
+    One in training mode stays; the bias before it, which will be dropped, goes into its mean.
+    """
     uses = _count_uses(editor)
     for forward in editor.forward_passes:
         for node in forward.nodes:
@@ -59,9 +69,44 @@ def fold_batch_norms(editor: NetworkEditor) -> None:
                 and is_plain(layer)
                 and uses[layer] == uses[norm] == 1
             ):
+                if norm.training:
+                    _move_bias(layer, norm)
+                    continue
                 _scale(layer, gain_of(norm))
                 path = f"{forward.path}.{node.target}".lstrip(".")
                 editor.replace(path, norm, nn.Identity(), f"folded into {class_name(layer)}")
+
+
+def show_ratios(editor: NetworkEditor, path: str, norm: _BatchNorm, *, offset: bool) -> None:
+    """Let a batch norm that is in training mode learn from ratios, which no gain changes."""
+    enclosed = Enclosed(norm, offset=offset).to(norm.running_var)
+    editor.replace(path, norm, enclosed, f"{class_name(norm)} of ratios")
+
+
+@torch.no_grad()
+def measure_usual_sizes(editor: NetworkEditor, args: Sequence[Any]) -> None:
+    """Let batch norms of ratios see the example as they would by themselves.
+
+    One after the other, so that each finds the features that it will have in the twin.
+    """
+    rehearsal = private_copy(editor.root)
+    rehearsed = _norms_of_ratios(rehearsal)
+    if not rehearsed:
+        return
+    for layer in rehearsed:
+        layer.register_forward_pre_hook(lambda layer, given: layer.take_for_usual(given[0]))
+    with in_use(rehearsal, rehearsed_norms(rehearsal, args)):
+        rehearsal(*fresh(args))
+        for layer, source in zip(_norms_of_ratios(editor.root), rehearsed, strict=True):
+            layer.usual.copy_(source.usual)
+
+
+def _norms_of_ratios(net: nn.Module) -> list[Enclosed]:
+    return [
+        layer
+        for layer in net.modules()
+        if isinstance(layer, Enclosed) and isinstance(layer.inner, _BatchNorm)
+    ]
 
 
 def is_plain(layer: nn.Module) -> bool:
@@ -84,6 +129,13 @@ def _count_uses(editor: NetworkEditor) -> Counter[nn.Module | None]:
     return Counter(
         forward.layer(node) for forward in editor.forward_passes for node in forward.nodes
     )
+
+
+def _move_bias(layer: nn.Module, norm: _BatchNorm) -> None:
+    """Take a layer's bias away from the mean that a batch norm expects."""
+    bias = layer._parameters.get("bias")
+    if bias is not None and norm.running_mean is not None:
+        norm.running_mean.sub_(bias)
 
 
 def _scale(layer: nn.Module, gain: Tensor) -> None:

@@ -36,6 +36,11 @@ class ConversionReport:
         The certificate of the twin in eval mode, in which the variant's properties are proven.
     shapes
         The shapes of the example's tensors.
+    norms_in_training
+        Paths of the norms of the network that were in training mode, with running statistics.
+    in_training
+        If there are any, and the example is large enough for them, the certificate of the twin in
+        training mode, which proves the same.
     """
 
     to: str
@@ -44,6 +49,8 @@ class ConversionReport:
     moved: float
     certificate: Certificate
     shapes: tuple[tuple[int, ...], ...] = ()
+    norms_in_training: tuple[str, ...] = ()
+    in_training: Certificate | None = None
 
     def table(self) -> str:
         """Return the report as text for people."""
@@ -52,6 +59,8 @@ class ConversionReport:
         lines = [f"converted to {self.to}: {before:,} parameters before, {after:,} now"]
         lines += [f"{count:4d} x  {was}  ->  {now}" for (was, now), count in counts.items()]
         lines.append(f"the output moved by {self.moved:.2g} of its spread")
+        if self.in_training is not None:
+            lines.append("proven in training mode, too, with the statistics of batches")
         return "\n".join(lines)
 
     def __str__(self) -> str:

@@ -18,9 +18,11 @@ from normeq.certification.examples import (
 )
 from normeq.certification.prover import certify, send
 from normeq.conversion.affine_form import make_affine
+from normeq.conversion.batch_norm import measure_usual_sizes
 from normeq.conversion.changes import ConversionReport
 from normeq.conversion.enclosing import enclose_culprits
 from normeq.conversion.network_editor import NetworkEditor
+from normeq.conversion.operations import norms_in_training
 from normeq.conversion.residual_form import OnDifferences, refuse_misfit
 from normeq.conversion.scale_form import make_homogeneous
 from normeq.errors import UsageError, reason
@@ -46,7 +48,8 @@ def convert(
     Parameters
     ----------
     module
-        Any network.
+        Any network. A batch norm in eval mode is folded; one in training mode is kept, and learns
+        from ratios.
     to
         ``"scale-equiv"``: ``f(λ·y) = λ·f(y)``; biases and shifts of batch norms are dropped, and
         norms, gates and smooth activations see ratios. The others:
@@ -94,10 +97,12 @@ def convert(
         _refuse_without_maps(module, editor.root, args)
     elif to == "norm-equiv":
         make_affine(editor, send(module, args))
+        measure_usual_sizes(editor, args)
         enclose_culprits(editor, args, ("scale", "shift"), offset=True)
         _relabel(editor, "norm-equiv")
     else:
         make_homogeneous(editor)
+        measure_usual_sizes(editor, args)
         enclose_culprits(editor, args, ("scale",), offset=False)
         _relabel(editor, "scale-equiv")
         if to == "norm-equiv-residual":
@@ -106,6 +111,10 @@ def convert(
     twin = editor.root
     certificate = certify(private_copy(twin).eval(), args)
     _refuse(module, args, to, certificate)
+    trained, in_training = norms_in_training(module), None
+    if trained and trouble(twin, args) is None:  # a batch norm trains on no single value
+        in_training = certify(twin, args)
+        _refuse(module, args, to, in_training)
     sizes = tuple(sum(p.numel() for p in net.parameters()) for net in (module, twin))
     report = ConversionReport(
         to,
@@ -114,6 +123,8 @@ def convert(
         _distance(module, twin, args),
         certificate,
         tuple(tuple(leaf.shape) for leaf in args if isinstance(leaf, Tensor)),
+        tuple(trained),
+        in_training,
     )
     return twin, report
 

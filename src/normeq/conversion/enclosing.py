@@ -15,8 +15,9 @@ from torch import nn
 from normeq.certification.prover import culprits_of
 from normeq.certification.shadow import Culprit, Property
 from normeq.conversion.network_editor import ATOMIC_LAYERS, NetworkEditor, fixed_arguments
-from normeq.conversion.operations import class_name
+from normeq.conversion.operations import class_name, norms_in_training
 from normeq.nn import Enclosed
+from normeq.nn.copies import private_copy
 
 
 def enclose_culprits(
@@ -37,7 +38,7 @@ def enclose_culprits(
     offset
         Whether features follow an offset, as in the affine form.
     """
-    while culprits := culprits_of(editor.root, args, properties):
+    while culprits := _culprits(editor.root, args, properties):
         paths = _paths_to_enclose(editor.root, culprits)
         if not paths and not offset and not isinstance(editor.root, Enclosed):
             paths = [""]  # with an offset that would be the wrapped form
@@ -56,6 +57,14 @@ def enclose_culprits(
             )
             device = next((p.device for p in layer.parameters()), torch.device("cpu"))
             editor.replace(path, layer, enclosed.to(device), f"{class_name(layer)} of ratios")
+
+
+def _culprits(
+    root: nn.Module, args: Sequence[Any], properties: Sequence[Property]
+) -> list[Culprit]:
+    """List what breaks a property in use, or else in training, where statistics are learnt."""
+    in_use = culprits_of(private_copy(root).eval(), args, properties)
+    return in_use or (culprits_of(root, args, properties) if norms_in_training(root) else [])
 
 
 def _paths_to_enclose(root: nn.Module, culprits: Iterable[Culprit]) -> list[str]:

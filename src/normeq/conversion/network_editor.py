@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 
+from normeq.certification.examples import trouble
 from normeq.certification.questions import variations
+from normeq.certification.subject import unchanged
 from normeq.conversion.changes import Change
 from normeq.conversion.forward_pass import (
     Call,
@@ -17,7 +20,7 @@ from normeq.conversion.forward_pass import (
     open_forward_pass,
     size_of_features,
 )
-from normeq.conversion.operations import class_name
+from normeq.conversion.operations import class_name, norms_in_training
 from normeq.nn.copies import bake_hooked_norms, fresh, private_copy
 
 #: Layers whose parts are not called as modules: converted whole, or not at all.
@@ -52,13 +55,15 @@ class NetworkEditor:
             Change(path, "weight norm by a hook", "its present weights")
             for path in bake_hooked_norms(self.root)
         ]
-        calls = _observe_calls(self.root, args)
-        self._usual_sizes = {
-            path: size_of_features(calls[module])
-            for path, module in self.root.named_modules()
-            if module in calls
-        }
-        self.forward_passes = self._open_forward_passes(calls, fixed_arguments(self.root, args))
+        fixed = fixed_arguments(self.root, args)
+        with in_use(self.root, rehearsed_norms(self.root, args)):
+            calls = _observe_calls(self.root, args)
+            self._usual_sizes = {
+                path: size_of_features(calls[module])
+                for path, module in self.root.named_modules()
+                if module in calls
+            }
+            self.forward_passes = self._open_forward_passes(calls, fixed)
 
     def layers(self) -> Iterator[tuple[str, nn.Module]]:
         """Yield every module with its path; changes while walking over them do no harm."""
@@ -132,8 +137,33 @@ def _is_layer(module: nn.Module) -> bool:
     return layer and not isinstance(module, nn.Sequential)
 
 
+@contextmanager
+def in_use(root: nn.Module, trained: Sequence[str] = ()) -> Iterator[None]:
+    """Put a network in eval mode, except for some of its norms; undo that, and what they learn."""
+    modes = {module: module.training for module in root.modules()}
+    root.eval()
+    for path in trained:
+        root.get_submodule(path).train()
+    try:
+        with unchanged(root):
+            yield
+    finally:
+        for module, mode in modes.items():
+            module.training = mode
+
+
+def rehearsed_norms(root: nn.Module, args: Sequence[Any]) -> list[str]:
+    """Return the norms that train, unless the example is too small: none trains on one value.
+
+    They decide what size features have in a network that is still to be trained.
+    """
+    trained = norms_in_training(root)
+    with in_use(root, trained):
+        return trained if trained and trouble(root, args) is None else []
+
+
 def _observe_calls(root: nn.Module, args: Sequence[Any]) -> dict[nn.Module, Call]:
-    """Run a network once in eval mode; return what each module was first called with."""
+    """Run a network once; return what each module was first called with."""
     seen: dict[nn.Module, Call] = {}
 
     def hook(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -142,12 +172,8 @@ def _observe_calls(root: nn.Module, args: Sequence[Any]) -> dict[nn.Module, Call
     handles = [
         module.register_forward_pre_hook(hook, with_kwargs=True) for module in root.modules()
     ]
-    modes = {module: module.training for module in root.modules()}
-    root.eval()
     with torch.no_grad():
         root(*fresh(args))
-    for module, mode in modes.items():
-        module.training = mode
     for handle in handles:
         handle.remove()
     return seen
@@ -156,9 +182,10 @@ def _observe_calls(root: nn.Module, args: Sequence[Any]) -> dict[nn.Module, Call
 def fixed_arguments(root: nn.Module, args: Sequence[Any]) -> dict[str, list[int | str]]:
     """Return, by the path of each module, the arguments that no gain and no offset changes."""
     variation = variations(args, None, "equivariant")[0]
-    before, after = (
-        _observe_calls(root, given) for given in (args, variation.applied(args, 2.0, 1.0))
-    )
+    with in_use(root):
+        before, after = (
+            _observe_calls(root, given) for given in (args, variation.applied(args, 2.0, 1.0))
+        )
     return {
         path: _unchanged(before[module], after[module])
         for path, module in root.named_modules()

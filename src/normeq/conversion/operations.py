@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import fx, nn
 from torch.nn import functional as F
+from torch.nn.modules.batchnorm import _NormBase
 
 ADDITIONS = (operator.add, operator.iadd, torch.add, "add", "add_")
 SUBTRACTIONS = (operator.sub, operator.isub, torch.sub, "sub", "sub_")
@@ -72,3 +73,12 @@ def called_name(node: fx.Node) -> str:
 def class_name(layer: nn.Module) -> str:
     """Return the name of a layer's class, without what torch puts before parametrized ones."""
     return type(layer).__name__.removeprefix("Parametrized")
+
+
+def norms_in_training(net: nn.Module) -> list[str]:
+    """Return the paths of norms that are about to learn statistics of batches."""
+    return [
+        path
+        for path, layer in net.named_modules()
+        if isinstance(layer, _NormBase) and layer.training and layer.running_var is not None
+    ]

@@ -15,6 +15,7 @@ from normeq._support.atomic import replacing
 from normeq.conversion.changes import ConversionReport
 from normeq.conversion.converter import convert
 from normeq.errors import UsageError, WeightsError, reason
+from normeq.nn.copies import private_copy
 
 _FORMAT = 1
 _LONGEST_HEADER = 2**20
@@ -57,7 +58,11 @@ def save_twin(
 
     about = {
         "format": _FORMAT,
-        "converted": {"to": report.to, "shapes": report.shapes},
+        "converted": {
+            "to": report.to,
+            "shapes": report.shapes,
+            "norms in training": report.norms_in_training,
+        },
         "card": dict(card or {}),
     }
     tensors = {name: value.detach().clone().contiguous() for name, value in _tensors(twin).items()}
@@ -74,14 +79,15 @@ def load_twin(path: str | os.PathLike[str], network: nn.Module) -> nn.Module:
     path
         A file written by `save_twin` or ``normeq convert``.
     network
-        A network of the kind that was converted; its weights do not matter.
+        A network of the kind that was converted; its weights and its mode do not matter.
     """
     about, tensors = _read(Path(path))
     try:
         how = about["converted"]
         example = _example(how["shapes"], network)
         to = how["to"]
-    except (KeyError, TypeError, ValueError) as error:
+        network = _in_modes(network, how.get("norms in training", []))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise WeightsError(f"{path} has a damaged header: {reason(error)}") from error
     twin, _ = convert(network, to, example)
     try:
@@ -99,6 +105,14 @@ def _tensors(twin: nn.Module) -> dict[str, Tensor]:
     if not state:
         raise UsageError(f"{type(twin).__name__} has no weights to save.")
     return state
+
+
+def _in_modes(network: nn.Module, norms_in_training: Sequence[str]) -> nn.Module:
+    """Return a copy whose norms have the modes of those that were converted."""
+    copied = private_copy(network).eval()
+    for path in norms_in_training:
+        copied.get_submodule(path).train()
+    return copied
 
 
 def _example(shapes: Sequence[Any], network: nn.Module) -> list[Any]:

@@ -11,6 +11,7 @@ from normeq.conversion.batch_norm import (
     fold_batch_norms,
     gain_of,
     has_statistics,
+    show_ratios,
 )
 from normeq.conversion.forward_pass import ForwardPass
 from normeq.conversion.network_editor import NetworkEditor
@@ -22,7 +23,8 @@ from normeq.nn import Enclosed
 def make_homogeneous(editor: NetworkEditor) -> None:
     """Convert so that ``f(λ·y) = λ·f(y)``: weights are kept, shifts are dropped.
 
-    Batch norm is folded into the layer before it, or leaves a gain for each channel; biases go.
+    Batch norm is folded into the layer before it, or leaves a gain for each channel, unless it is
+    in training mode, in which it sees ratios; biases go.
     Calls of smooth activations see ratios; layers that have to are left for `enclose_culprits`.
     """
     fold_batch_norms(editor)
@@ -37,10 +39,12 @@ def drop_bias(editor: NetworkEditor, path: str, layer: nn.Module, still: Tensor 
         editor.note(path, "bias", "none")
 
 
-def _leave_the_gain(
+def _convert_batch_norm(
     editor: NetworkEditor, path: str, layer: _BatchNorm, still: Tensor | None
 ) -> None:
-    if has_statistics(layer):
+    if has_statistics(layer) and layer.training:
+        show_ratios(editor, path, layer, offset=False)
+    elif has_statistics(layer):
         editor.replace(path, layer, ChannelGain(gain_of(layer)))
 
 
@@ -52,7 +56,7 @@ def _show_ratios(forward: ForwardPass, node: fx.Node) -> None:
 
 
 _LAYER_RULES: dict[type[nn.Module], LayerRule] = {
-    _BatchNorm: _leave_the_gain,
+    _BatchNorm: _convert_batch_norm,
     **for_each(LINEAR, drop_bias),
 }
 _CALL_RULES: dict[object, CallRule] = for_each(SMOOTH_CALLS, _show_ratios)

@@ -67,10 +67,7 @@ class Enclosed(nn.Module):
         given: dict[Any, Any] = {**dict(enumerate(args)), **kwargs}
         changing = {name: value for name, value in given.items() if name not in self.fixed}
         first = next(leaf for leaf in tree_leaves(changing) if _is_feature(leaf))
-        axes = [axis for axis in range(first.ndim) if axis != self.batch_axis]
-        center = first.mean(axes, keepdim=True) if self.offset else None
-        differences = first if center is None else first - center
-        power = differences.square().mean(axes, keepdim=True)
+        center, power = self._statistics(first)
         # Infinity stands in for zero: its inverse is 0, and unlike 1 it sets no scale.
         empty = power == 0
         spread = torch.where(empty, math.inf, power).sqrt() / self.usual
@@ -92,6 +89,19 @@ class Enclosed(nn.Module):
         inside = [given[position] for position in range(len(args))]
         options = {name: given[name] for name in kwargs}
         return tree_map(after, self.inner(*inside, **options))
+
+    @torch.no_grad()
+    def take_for_usual(self, x: Tensor) -> None:
+        """Let the size of some features be the usual one, unless they are all zero."""
+        size = self._statistics(x)[1].mean().sqrt()
+        self.usual.copy_(torch.where(size == 0, self.usual, size))
+
+    def _statistics(self, x: Tensor) -> tuple[Tensor | None, Tensor]:
+        """Return the mean of each sample, if it is taken away, and the mean square of the rest."""
+        axes = [axis for axis in range(x.ndim) if axis != self.batch_axis]
+        center = x.mean(axes, keepdim=True) if self.offset else None
+        differences = x if center is None else x - center
+        return center, differences.square().mean(axes, keepdim=True)
 
     def _like(self, per_sample: Tensor, other: Tensor) -> Tensor:
         """Reshape numbers of each sample so that they broadcast over another tensor."""
