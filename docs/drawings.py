@@ -46,16 +46,11 @@ SUBJECTS = {
 
 
 def layers() -> list[list[str]]:
-    """Return the packages of each layer that exist, from top to bottom."""
-    root = DOCS.parent
-    contracts = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
-    (found,) = [c for c in contracts["importlinter"]["contracts"] if c["type"] == "layers"]
-    rows = [[name.strip(" ()") for name in layer.split("|")] for layer in found["layers"]]
-    source = root / "src" / "normeq"
-    exists = [
-        [n for n in row if (source / n).is_dir() or (source / f"{n}.py").exists()] for row in rows
-    ]
-    return [row for row in exists if row]
+    """Return the packages of each layer, from top to bottom."""
+    project = tomllib.loads((DOCS.parent / "pyproject.toml").read_text(encoding="utf-8"))
+    contracts = project["tool"]["importlinter"]["contracts"]
+    (order,) = [contract["layers"] for contract in contracts if contract["type"] == "layers"]
+    return [[name.strip() for name in layer.split("|")] for layer in order]
 
 
 def canvas(width: float, height: float) -> tuple[Figure, Axes]:

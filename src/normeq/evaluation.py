@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from normeq import noise
 from normeq.denoising.arrays import denoise
+from normeq.denoising.introspection import channels_of, takes_sigma
 from normeq.denoising.names import resolve
 from normeq.denoising.noise_options import NoiseName
-from normeq.denoising.probes import channels_of, takes_sigma
 from normeq.errors import ResultError, UsageError
 from normeq.images.folder import Folder, to_unit
 from normeq.metrics import psnr, ssim

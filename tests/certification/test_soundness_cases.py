@@ -281,7 +281,7 @@ def counted(x: Tensor) -> Tensor:
     return sums / torch.zeros(5, dtype=x.dtype).index_add(0, index, torch.ones_like(flat))
 
 
-MORE: dict[str, tuple[str, Callable[[Tensor], Tensor]]] = {
+CASES: dict[str, tuple[str, Callable[[Tensor], Tensor]]] = {
     "filter in frequency": ("proven", blurred),
     "magnitudes": ("broken", lambda x: x + torch.fft.fft2(x).abs().mean()),
     "magnitudes of differences": ("proven", lambda x: x + torch.fft.fft2(x - x.mean()).abs().sum()),
@@ -302,9 +302,9 @@ MORE: dict[str, tuple[str, Callable[[Tensor], Tensor]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", MORE)
+@pytest.mark.parametrize("name", CASES)
 def test_sampling_scattering_spectra_and_systems(name: str) -> None:
-    expected, function = MORE[name]
+    expected, function = CASES[name]
     net, image = Of(lambda _, x: function(x)), torch.rand(1, 1, 4, 5)
     certificate = certify(net, image)
     assert str(certificate.norm) == expected, certificate.table()

@@ -13,7 +13,7 @@ from helpers.small_networks import tiny
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from normeq.denoising.probes import weights_digest
+from normeq.denoising.introspection import weights_digest
 from normeq.errors import ResultError, UsageError
 from normeq.exporting.agreement import check_agreement
 from normeq.exporting.open_sizes import ExportedNetwork

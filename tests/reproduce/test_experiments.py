@@ -36,7 +36,16 @@ def run(name: str, out: Path, data: Path | None = None, weights: Path | None = N
     return said
 
 
-def test_the_recipes_are_the_papers(tmp_path):
+def test_every_experiment_has_a_trial_run_and_a_section() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "paper.md").read_text(encoding="utf-8")
+    for name in EXPERIMENTS:
+        trial = f"test_{name.replace('-', '_')}"
+        has_trial = trial in globals() or Path(__file__).with_name(f"{trial}.py").exists()
+        assert has_trial, f"give {name} a trial run, {trial}, in {__file__}"
+        assert f"<!-- {name}: begin -->" in page, f"give {name} a section in docs/paper.md"
+
+
+def test_training_table(tmp_path):
     said = run("training-table", tmp_path)
     rows = read_csv(tmp_path / "training-table.csv")
     assert len(rows) == 12

@@ -18,11 +18,11 @@ from normeq.adaptation.tile_stream import TileStream
 from normeq.adaptation.tuner import Tuner
 from normeq.adaptation.tuning_options import TuningOptions
 from normeq.denoising.assumed_noise import AssumedNoise
+from normeq.denoising.introspection import find_device
 from normeq.denoising.mosaics import seen_planes
 from normeq.denoising.names import resolve
 from normeq.denoising.noise_options import NoiseOptions
 from normeq.denoising.preparation import Choice
-from normeq.denoising.probes import find_device
 from normeq.errors import InputError, UsageError
 from normeq.images.source import ImageSource
 from normeq.models import DenoisingNetwork

@@ -44,8 +44,8 @@ def check(
     Errors are the worst over gains from 1e-3 to 1e3 and offsets of both signs up to 1000 spreads
     (100 in single precision), in spreads of the image.
     """
+    from normeq.denoising.introspection import takes_sigma
     from normeq.denoising.names import resolve
-    from normeq.denoising.probes import takes_sigma
     from normeq.equivariance.error_table import check as measure
     from normeq.equivariance.error_table import table, verdict
     from normeq.errors import calling

@@ -22,9 +22,9 @@ def demo(
 
     from normeq import denoise, images, noise
     from normeq._support.photograph import sample_photograph
+    from normeq.denoising.introspection import takes_sigma
     from normeq.denoising.names import resolve
     from normeq.denoising.preview import write_preview
-    from normeq.denoising.probes import takes_sigma
     from normeq.errors import writing
     from normeq.metrics import psnr
 

@@ -35,8 +35,8 @@ def explain(
 
     from normeq import explanation
     from normeq._support.tables import save_figure
+    from normeq.denoising.introspection import channels_of
     from normeq.denoising.names import denoiser_for, resolve
-    from normeq.denoising.probes import channels_of
     from normeq.errors import UsageError
     from normeq.images import open_image
 

@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from normeq.classical.by_name import Method
-from normeq.denoising.probes import Law, takes_sigma
+from normeq.denoising.introspection import Law, takes_sigma
 from normeq.errors import UsageError
 from normeq.models.noise_maps import TakesSigma
 

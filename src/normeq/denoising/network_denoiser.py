@@ -16,7 +16,7 @@ from torch import nn
 from normeq import models
 from normeq._support import memory
 from normeq.denoising.denoiser import Denoiser, Floats
-from normeq.denoising.probes import (
+from normeq.denoising.introspection import (
     channels_of,
     declared_law,
     find_device,

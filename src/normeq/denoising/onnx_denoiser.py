@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from normeq._support import memory
 from normeq.denoising.denoiser import Denoiser, Floats
+from normeq.denoising.introspection import channels_of
 from normeq.denoising.network_denoiser import maps_of_tiles, pixels_within
 from normeq.denoising.onnx_network import OnnxNetwork
-from normeq.denoising.probes import channels_of
 
 
 class OnnxDenoiser(Denoiser):

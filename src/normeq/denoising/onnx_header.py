@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass, fields
 from typing import Any, get_args
 
-from normeq.denoising.probes import Law
+from normeq.denoising.introspection import Law
 from normeq.errors import WeightsError, reason
 from normeq.models.noise_maps import TAKES_SIGMA, TakesSigma
 

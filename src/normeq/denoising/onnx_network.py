@@ -13,8 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from normeq.denoising.introspection import Law
 from normeq.denoising.onnx_header import KEY, OnnxHeader
-from normeq.denoising.probes import Law
 from normeq.equivariance import equivariance_error
 from normeq.equivariance.worst_errors import TOLERANCES
 from normeq.errors import UsageError, WeightsError, reason

@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from normeq.denoising.probes import channels_of, declared_law, takes_sigma
+from normeq.denoising.introspection import channels_of, declared_law, takes_sigma
 from normeq.denoising.tiles import reach
 from normeq.errors import InputError, UsageError, calling
 from normeq.models import DenoisingNetwork

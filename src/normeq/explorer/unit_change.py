@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from normeq.denoising.probes import channels_of
+from normeq.denoising.introspection import channels_of
 from normeq.equivariance import TOLERANCES, image_spread
 from normeq.explorer.exploration import Exploration, Setting
 

@@ -9,14 +9,14 @@ from torch import Tensor, nn
 from torch.fx.experimental import _config as fx_config
 
 from normeq.certification.tracing import TRACER_LOCK, quiet_tracer
-from normeq.denoising.network_denoiser import measure_bytes_per_pixel
-from normeq.denoising.probes import (
+from normeq.denoising.introspection import (
     Law,
     declared_law,
     proven_law,
     takes_sigma,
     weights_digest,
 )
+from normeq.denoising.network_denoiser import measure_bytes_per_pixel
 from normeq.errors import UsageError, calling, reason
 from normeq.models import DenoisingNetwork
 from normeq.models.noise_maps import TakesSigma
