@@ -121,7 +121,7 @@ def test_what_is_said() -> None:
         certify(NETWORKS["lock"](), image)
     with pytest.raises(UsageError, match="call it once first"):
         certify(NETWORKS["lazy"](), image)
-    with pytest.raises(UsageError, match="holds a ScriptModule"):
+    with pytest.raises(UsageError, match="contains a ScriptModule"):
         normeq.convert(NETWORKS["script"](), "scale-equiv", image)
     with pytest.raises(UsageError, match=r"ValueError at test_nasty_networks\.py:\d+: trouble"):
         certify(NETWORKS["raises"](), image)

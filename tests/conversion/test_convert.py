@@ -225,7 +225,7 @@ def test_a_level_that_cannot_be_a_map_is_refused_by_the_local_form() -> None:
         def forward(self, x: torch.Tensor, sigma: torch.Tensor) -> torch.Tensor:
             return x * sigma.reshape(len(x), 1, 1, 1)
 
-    with pytest.raises(UsageError, match="takes no map of noise levels"):
+    with pytest.raises(UsageError, match="does not take a map of noise levels"):
         convert(Told(), "norm-equiv-local", (example(), torch.tensor([0.1])))
 
 

@@ -54,7 +54,7 @@ def test_poisson_gaussian_noise_has_its_variance_at_every_level():
 
 
 def test_poisson_gaussian_refuses_what_cannot_be_counts():
-    with pytest.raises(InputError, match="holds -1"):
+    with pytest.raises(InputError, match="contains -1"):
         poisson_gaussian([[-1.0]], 1.0, 0.0, rng())
     with pytest.raises(UsageError, match="gain is 0"):
         poisson_gaussian([[1.0]], 0.0, 0.0, rng())

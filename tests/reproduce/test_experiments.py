@@ -102,7 +102,7 @@ def test_psnr_table(tmp_path):
         for path in weights.glob(f"*{name}*"):
             path.unlink()  # what is published: the paper's variants, each once
     said = run("psnr-table", tmp_path, data, weights)
-    assert sum(line.startswith("left out, for want of --runs or weights") for line in said) == 2
+    assert sum(line.startswith("left out, because neither --runs") for line in said) == 2
     assert len(read_csv(tmp_path / "psnr-table-claims.csv")) == 2
     assert any(line.startswith("skipped: psnr-table needs the set bsd68") for line in said)
     assert {row["set"] for row in read_csv(tmp_path / "psnr-table.csv")} == {"Set12"}

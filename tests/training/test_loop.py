@@ -147,7 +147,7 @@ def test_a_run_says_where_its_weights_come_from_and_resumes_without_them(photogr
 
 
 def test_mistakes_are_told_before_any_work(photographs, finished, tmp_path):
-    with pytest.raises(UsageError, match="already holds a run; continue it with --resume"):
+    with pytest.raises(UsageError, match="already contains a run; continue it with --resume"):
         train(short_recipe(), photographs, finished)
     with pytest.raises(UsageError, match="widths is 48: use a list of"):
         train(short_recipe("network.size.widths=48"), tmp_path / "absent", tmp_path / "new")

@@ -1,10 +1,10 @@
 """How large the error of a denoised image is, and how well that is known, without ground truth.
 
-Two estimates are brought together. Stein's is unbiased for any denoiser, but an error of the noise
-level moves it by most of its value: where σ² is known to 10 %, so is what remains of it. For a
-denoiser that is as good as can be, the mean squared error is ``tr(A·Σ)`` (Tweedie's formula), which
-follows the noise level only in proportion; real networks are as good as that within a factor, which
-was measured. Stein's estimate is the likelihood, Tweedie's the prior.
+Two estimates are combined. Stein's is unbiased for any denoiser, but needs the noise level almost
+exactly: an error of 10 % in σ² changes it by 0.1·σ², often most of its value. For the best possible
+denoiser, the mean squared error is ``tr(A·Σ)`` (Tweedie's formula), which is merely proportional to
+σ²; real networks are within a factor of it, which was measured. Stein's estimate is the likelihood,
+Tweedie's the prior.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from normeq.noise.correlation import Correlation
 
 Floats = NDArray[np.float64]
 
-#: Share of the intervals that are meant to hold the truth.
+#: Share of the intervals that are meant to contain the truth.
 CONFIDENCE = 0.9
 # What was measured on photographs and synthetic scenes with known noise, by the share of the noise
 # that a denoiser keeps, tr(A·Σ) / tr Σ: large for fine texture under weak noise.
@@ -40,7 +40,7 @@ _TEXTURE_IF_CORRELATED = 1.5
 _TEXTURE_MEAN = 0.35
 _CORRELATED_ERROR = 0.12
 _LINE_ERROR = 0.08
-# Of other denoisers than networks nothing is known.
+# Nothing is known about denoisers other than networks.
 _OTHER_SPREAD = 2.0
 # Errors of noise levels have long tails: those of Student's t with this many degrees of freedom.
 _TAILS = 4.0
@@ -148,7 +148,7 @@ def _squared_correlation(correlation: Correlation) -> float:
 
 @dataclass(frozen=True)
 class ErrorInterval:
-    """A mean squared error and the interval that holds the truth in 90 % of all cases.
+    """A mean squared error and the interval that contains the truth in 90 % of all cases.
 
     Attributes
     ----------

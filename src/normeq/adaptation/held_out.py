@@ -18,7 +18,7 @@ from normeq.errors import InputError
 
 Floats = NDArray[np.float64]
 
-# One tile of this many is held out, at least as many as tell anything, at most as many as pay.
+# One tile in this many is held out; the fewest that are enough, and the most that are worth it.
 _SHARE = 4
 _FEWEST = 4
 _MOST = 20

@@ -19,8 +19,8 @@ class QualityReport:
     Attributes
     ----------
     rmse, low, high
-        Root mean squared error in the units of the image, and the interval that holds the true one
-        in 90 % of all cases.
+        Root mean squared error in the units of the image, and the interval that contains the true
+        one in 90 % of all cases.
     psnr, psnr_low, psnr_high
         The same in decibels, relative to the range of the result.
     sigma

@@ -28,7 +28,7 @@ _MEMORY = 0.9
 
 
 class Tuner:
-    """A copy of a network on its way; the original stays as it is.
+    """A copy of a network that is being tuned; the original stays as it is.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class Tuner:
     steps
         After how many steps the rate has fallen to zero.
     saved
-        A state to go on from.
+        A state to continue from.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class Tuner:
         return _RATE * rise * fall
 
     def _halves(self, device: torch.device) -> bool:
-        """Tell whether the convolutions of a step run in bfloat16: where that is faster."""
+        """Tell whether the convolutions of a step run in bfloat16, if that is faster here."""
         if self._parameters[0].dtype != torch.float32:
             return False
         on_cpu = device.type == "cpu"

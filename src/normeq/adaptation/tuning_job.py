@@ -198,7 +198,7 @@ def _run(
     report: Callable[[float], object],
     start: float,
 ) -> bool:
-    """Take steps until they are done, time is up or the caller stops; tell whether it was that."""
+    """Take steps until they are done, time is up or the caller stops; return True for the last."""
     every = max(1, options.steps // _CHECKS)
     with stop_requests() as stop_requested:
         report(tuner.step)

@@ -58,10 +58,11 @@ def explore(
         typer.echo(f"{source.path.name} is shown at {server.address}")
         if browser:
             webbrowser.open(server.address)
+        stop = KeyboardInterrupt()
         try:
             with server:
                 server.run()
-        except KeyboardInterrupt as stop:
-            if server.is_computing:
-                stopping.end_at_once("explore", stop)
-            raise
+        except KeyboardInterrupt as signal:
+            stop = signal
+        # Answers may still be computed, by threads that Python would wait for, or fail with.
+        stopping.end_at_once("explore", stop)

@@ -9,7 +9,7 @@ import typer
 
 
 def import_weights(
-    file: Annotated[Path, typer.Argument(help="A .pth file that holds a state dict.")],
+    file: Annotated[Path, typer.Argument(help="A .pth file with a state dict.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="The .safetensors file to write.")],
     layout: Annotated[str, typer.Option(help="Where the file comes from: paper or kair.")],
     variant: Annotated[

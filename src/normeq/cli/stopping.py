@@ -37,7 +37,7 @@ def exit_code(stop: KeyboardInterrupt) -> int:
 
 
 def end_at_once(command: str, stop: KeyboardInterrupt) -> NoReturn:
-    """End a command whose threads are at work: Python would wait for them, or fail."""
+    """End a command at once, even if its threads are at work."""
     sys.stderr.write(f"normeq: {advice(command)}\n")
     sys.stderr.flush()
     os._exit(exit_code(stop))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any, Literal, get_args
 
 import torch
@@ -85,29 +86,9 @@ def convert(
     refuse_unready(module)
     _refuse_scripts(module)
     args = _filled(arguments(module, example))
-    reference = private_copy(module).eval()
-    refuse_unfit(reference, args)
+    refuse_unfit(private_copy(module).eval(), args)
     editor = NetworkEditor(module, args)
-    if to == "norm-equiv-wrapped":
-        _refuse_other_outputs(reference, args)
-        editor.wrap(Normalized(editor.root, "mean-std"))
-    elif to == "norm-equiv-local":
-        refuse_misfit(reference, args)
-        editor.wrap(LocallyNormalized(editor.root))
-        _refuse_without_maps(module, editor.root, args)
-    elif to == "norm-equiv":
-        make_affine(editor, send(module, args))
-        measure_usual_sizes(editor, args)
-        enclose_culprits(editor, args, ("scale", "shift"), offset=True)
-        _relabel(editor, "norm-equiv")
-    else:
-        make_homogeneous(editor)
-        measure_usual_sizes(editor, args)
-        enclose_culprits(editor, args, ("scale",), offset=False)
-        _relabel(editor, "scale-equiv")
-        if to == "norm-equiv-residual":
-            refuse_misfit(reference, args)
-            editor.wrap(OnDifferences(editor.root))
+    _FORMS[to](editor, module, args)
     twin = editor.root
     certificate = certify(private_copy(twin).eval(), args)
     _refuse(module, args, to, certificate)
@@ -129,11 +110,51 @@ def convert(
     return twin, report
 
 
+def _make_scale_form(editor: NetworkEditor, module: nn.Module, args: list[Any]) -> None:
+    make_homogeneous(editor)
+    measure_usual_sizes(editor, args)
+    enclose_culprits(editor, args, ("scale",), offset=False)
+    _relabel(editor, "scale-equiv")
+
+
+def _make_affine_form(editor: NetworkEditor, module: nn.Module, args: list[Any]) -> None:
+    make_affine(editor, send(module, args))
+    measure_usual_sizes(editor, args)
+    enclose_culprits(editor, args, ("scale", "shift"), offset=True)
+    _relabel(editor, "norm-equiv")
+
+
+def _make_residual_form(editor: NetworkEditor, module: nn.Module, args: list[Any]) -> None:
+    _make_scale_form(editor, module, args)
+    refuse_misfit(private_copy(module).eval(), args)
+    editor.wrap(OnDifferences(editor.root))
+
+
+def _make_wrapped_form(editor: NetworkEditor, module: nn.Module, args: list[Any]) -> None:
+    _refuse_other_outputs(module, args)
+    editor.wrap(Normalized(editor.root, "mean-std"))
+
+
+def _make_local_form(editor: NetworkEditor, module: nn.Module, args: list[Any]) -> None:
+    refuse_misfit(private_copy(module).eval(), args)
+    editor.wrap(LocallyNormalized(editor.root))
+    _refuse_without_maps(module, editor.root, args)
+
+
+_FORMS: dict[Target, Callable[[NetworkEditor, nn.Module, list[Any]], None]] = {
+    "scale-equiv": _make_scale_form,
+    "norm-equiv": _make_affine_form,
+    "norm-equiv-residual": _make_residual_form,
+    "norm-equiv-wrapped": _make_wrapped_form,
+    "norm-equiv-local": _make_local_form,
+}
+
+
 def _refuse_scripts(module: nn.Module) -> None:
-    """Refuse what holds compiled code instead of layers."""
+    """Refuse a network that contains compiled code instead of layers."""
     if any(isinstance(part, torch.jit.ScriptModule) for part in module.modules()):
         raise UsageError(
-            f"{type(module).__name__} holds a ScriptModule, which has no layers to convert: "
+            f"{type(module).__name__} contains a ScriptModule, which has no layers to convert: "
             "convert the network that was scripted."
         )
 
@@ -141,7 +162,7 @@ def _refuse_scripts(module: nn.Module) -> None:
 def _refuse_other_outputs(module: nn.Module, args: list[Any]) -> None:
     """Refuse a network whose output cannot be brought back to the units of the image."""
     with torch.no_grad():
-        out = private_copy(module)(*fresh(args))
+        out = private_copy(module).eval()(*fresh(args))
     if not isinstance(out, Tensor) or not out.is_floating_point():
         kind = f"{out.dtype} numbers" if isinstance(out, Tensor) else f"a {type(out).__name__}"
         raise UsageError(
@@ -155,8 +176,8 @@ def _refuse_without_maps(module: nn.Module, wrapped: nn.Module, args: list[Any])
     error = trouble(private_copy(wrapped).eval(), args)
     if error is not None:
         raise UsageError(
-            f"{type(module).__name__} takes no map of noise levels, which a level becomes in "
-            f"the form norm-equiv-local ({reason(error)}): convert it to 'norm-equiv-wrapped'."
+            f"{type(module).__name__} does not take a map of noise levels, which the form "
+            f"norm-equiv-local needs ({reason(error)}): convert it to 'norm-equiv-wrapped'."
         ) from error
 
 

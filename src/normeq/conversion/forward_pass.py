@@ -136,26 +136,30 @@ def open_forward_pass(
 
 
 def _own_graph(module: nn.Module, given: int, is_root: bool) -> fx.Graph | None:
-    parameters = list(inspect.signature(module.forward).parameters.values())
-    optional = [p.name for p in parameters[given:] if p.default is not p.empty]
-    fixed = {p.name: p.default for p in parameters[given:]} if is_root and optional else None
+    """Trace a forward pass that is called with `given` arguments; None if it may branch."""
+    left_out = list(inspect.signature(module.forward).parameters.values())[given:]
+    optional = {p.name for p in left_out if p.default is not p.empty}
+    # The twin is called like the network, so what was left out keeps its default. Other modules
+    # may be called in several ways.
+    defaults = {p.name: p.default for p in left_out} if is_root and optional else None
     try:
-        graph, other = (_trace_in_mode(module, mode, fixed) for mode in (True, False))
+        graph, in_use = (_trace_in_mode(module, training, defaults) for training in (True, False))
     except Exception:  # whatever a forward pass does with a symbol that only tensors can do
         return None
-    if str(graph) != str(other):
+    if str(graph) != str(in_use):
         return None  # it does one thing in training and another in use
-    # Of a branch that an optional argument opens, a trace shows one side only.
-    used = [n for n in graph.nodes if n.op == "placeholder" and n.target in optional and n.users]
-    return None if used and not fixed else graph
+    inputs = [node for node in graph.nodes if node.op == "placeholder"]
+    if defaults is None and any(node.target in optional and node.users for node in inputs):
+        return None  # a branch may depend on the argument, and a trace shows one side only
+    return graph
 
 
-def _trace_in_mode(module: nn.Module, training: bool, fixed: dict[str, Any] | None) -> fx.Graph:
+def _trace_in_mode(module: nn.Module, training: bool, constants: dict[str, Any] | None) -> fx.Graph:
     """Trace a forward pass in a given mode, without what it tells dropout about that mode."""
     before = module.training
     module.training = training
     try:
-        graph = trace(module, lambda child: True, constants=fixed, record_buffers=True)
+        graph = trace(module, lambda child: True, constants=constants, record_buffers=True)
     finally:
         module.training = before
     for node in graph.nodes:
@@ -205,7 +209,7 @@ def _features(
     bound = inspect.signature(traced.forward).bind(*args, **kwargs)
     bound.apply_defaults()
     FeatureFinder(traced).run(*bound.args)
-    graph.owning_module = None
+    graph.owning_module = None  # it was needed for this run only
     return features
 
 

@@ -64,14 +64,14 @@ def refuse_misfit(module: nn.Module, args: list[Any]) -> None:
     name, shape = type(module).__name__, tuple(args[0].shape)
     if len(shape) not in _AVERAGES:
         raise UsageError(
-            f"an input of shape {shape} has no local mean, on which the residual form rests: "
+            f"an input of shape {shape} has no local mean, which the residual form needs: "
             f"convert {name} to 'norm-equiv' or 'norm-equiv-wrapped', or pass an example of "
             "shape (N, C, *spatial) with one to three spatial axes."
         )
     if not _gives_images(module, args):
         raise UsageError(
-            f"the output of {name} is not an image, to which the residual form could add: "
-            "convert it to 'norm-equiv' or 'norm-equiv-wrapped'."
+            f"the output of {name} is not an image, as the residual form needs: convert it to "
+            "'norm-equiv' or 'norm-equiv-wrapped'."
         )
 
 

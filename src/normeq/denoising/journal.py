@@ -1,4 +1,4 @@
-"""What a run has finished of a folder, so that after a kill it goes on where it stopped."""
+"""What a run has finished of a folder, so that a killed run continues where it stopped."""
 
 from __future__ import annotations
 

@@ -37,27 +37,7 @@ def denoised_blocks(image: DaskArray, job: ImageJob) -> DaskArray:
     axes = tuple(range(image.ndim))
     leading = axes[: len(job.source.leading)]
     plane = (len(leading), len(leading) + 1)
-    parts = da.blockwise(
-        _block_moments,
-        axes[: len(leading) + 2],
-        image,
-        axes,
-        *_places(image.chunks[: len(leading)]),
-        job=shared,
-        adjust_chunks=dict.fromkeys(plane, 1),
-        concatenate=True,
-        align_arrays=False,
-        dtype=object,
-        meta=np.empty((0,) * (len(leading) + 2), object),
-    )
-    moments = da.reduction(
-        parts,
-        chunk=_merge_blocks,
-        aggregate=_merge_blocks,
-        axis=plane,
-        dtype=object,
-        meta=np.empty((0,) * len(leading), object),
-    )
+    moments = _plane_moments(image, shared, leading)
     margin = job.margin if job.denoiser.halo is not None else 0
     image = image.rechunk({axis: _at_least(margin, image.chunks[axis]) for axis in plane})
     depth = {axis: margin if len(image.chunks[axis]) > 1 else 0 for axis in plane}
@@ -79,6 +59,36 @@ def denoised_blocks(image: DaskArray, job: ImageJob) -> DaskArray:
         meta=np.empty((0,) * image.ndim, job.dtype),
     )
     return result
+
+
+def _plane_moments(image: DaskArray, job: Any, leading: tuple[int, ...]) -> DaskArray:
+    """Return the moments of each plane, merged from those of its blocks, for the leading axes."""
+    import dask.array as da
+
+    axes = tuple(range(image.ndim))
+    plane = (len(leading), len(leading) + 1)
+    parts = da.blockwise(
+        _block_moments,
+        (*leading, *plane),
+        image,
+        axes,
+        *_places(image.chunks[: len(leading)]),
+        job=job,
+        adjust_chunks=dict.fromkeys(plane, 1),
+        concatenate=True,
+        align_arrays=False,
+        dtype=object,
+        meta=np.empty((0,) * (len(leading) + 2), object),
+    )
+    moments: DaskArray = da.reduction(
+        parts,
+        chunk=_merge_blocks,
+        aggregate=_merge_blocks,
+        axis=plane,
+        dtype=object,
+        meta=np.empty((0,) * len(leading), object),
+    )
+    return moments
 
 
 def _places(chunks: Sequence[tuple[int, ...]]) -> list[Any]:

@@ -189,7 +189,7 @@ def _write_folder(
         journal = Journal(partial, _key(walk, source, options))
         outcome.resumed = bool(journal.done)
         options.runner.fill(partial, source, walk, writer, journal, shares)
-        # Until all of it is on the disk, the journal is what a killed run goes on from.
+        # Until all of it is on the disk, a killed run needs the journal to continue.
         sync_tree(partial)
         journal.close()
         replace_folder(partial, target)

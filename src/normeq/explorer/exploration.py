@@ -33,7 +33,7 @@ _RECENT_BYTES = 2**28
 _LAST_TILE = 3
 # Values that are drawn black and white leave out this share of the pixels at either end.
 _CUT = 0.001
-# They are found in this many rows of a frame, and about so many pixels.
+# They are found from this many rows of a frame, and about this many pixels.
 _ROWS, _SAMPLED = 64, 2**18
 
 
@@ -105,16 +105,10 @@ class Exploration:
         return offered_models(self._model, self._value_range, ordinary_range)
 
     def stop(self) -> None:
-        """End what is being computed, as far as it comes in tiles."""
+        """End what is being computed after the present tile, if that does not take too long."""
         self._stopped.set()
-        self.is_computing(_LAST_TILE)
-
-    def is_computing(self, patience: float = 0.0) -> bool:
-        """Tell whether something is being computed, and still is after some seconds."""
-        if self._computing.acquire(timeout=patience):
+        if self._computing.acquire(timeout=_LAST_TILE):
             self._computing.release()
-            return False
-        return True
 
     # The image -------------------------------------------------------------------------------
 

@@ -35,7 +35,7 @@ class LocalGuard:
     app
         What answers the requests that pass.
     port
-        The port that is listened on.
+        The port on which the page is served.
     token
         The first part of every path.
     """

@@ -83,11 +83,6 @@ class ResultFile:
         """Stop what is running."""
         self._cancel.set()
 
-    @property
-    def is_computing(self) -> bool:
-        """Whether a result is being computed."""
-        return self._thread is not None and self._thread.is_alive()
-
     def close(self) -> None:
         """Stop, and remove what was written."""
         self.cancel()

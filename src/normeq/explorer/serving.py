@@ -16,7 +16,7 @@ from normeq.explorer.result_file import ResultFile
 from normeq.images import ImageFile
 from normeq.images.bayer import Bayer
 
-# How long requests may go on after the end, in seconds.
+# How long requests may still run after the end, in seconds.
 _LAST_WORDS = 1
 
 
@@ -72,11 +72,6 @@ class PageServer:
     def stop(self) -> None:
         """End `run`, from another thread."""
         self._server.should_exit = True
-
-    @property
-    def is_computing(self) -> bool:
-        """Whether a thread is at work, which may take minutes for a slow method."""
-        return self._exploration.is_computing() or self._result.is_computing
 
     def __enter__(self) -> Self:
         return self

@@ -1,4 +1,4 @@
-"""What is exported gives what the network gives, measured before the file is kept."""
+"""Whether an exported network gives the same output as the original, measured before it is kept."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ def _description(net: ExportedNetwork, halo: int, files: dict[str, bytes]) -> di
         "config": {"normeq": {"version": __version__, "law": net.law, "digest": net.digest}},
     }
     if not ours:
-        del about["license"]  # not ours to give
+        del about["license"]  # its author has to choose one
     return about
 
 

@@ -38,10 +38,11 @@ def export(
     *,
     with_sigma: bool = False,
 ) -> None:
-    """Write a network for use elsewhere: ``exported(λ·y + μ) = λ·exported(y) + μ`` if it did.
+    """Write a network for use elsewhere: ``exported(y) = net(y)`` up to rounding.
 
-    The folded network is written (see `normeq.fold`), in single precision, for images of every
-    size from one pixel up, and run beside PyTorch at several sizes before the file is kept.
+    The folded network is written (see `normeq.fold`), in single precision, for images of any
+    size from one pixel up. Its output is compared with PyTorch's at several sizes before the file
+    is kept.
 
     Parameters
     ----------

@@ -37,7 +37,7 @@ def _onnx_bytes(net: ExportedNetwork) -> bytes:
             )
         assert translated is not None
         model = translated.model_proto
-    except Exception as error:  # whatever the translation stumbles over
+    except Exception as error:  # the translation may fail in any way
         raise UsageError(f"{net.name} cannot be written as ONNX ({reason(error)}).") from error
     _clean(model)
     _name_axes(model)
@@ -49,7 +49,7 @@ def _onnx_bytes(net: ExportedNetwork) -> bytes:
 
 
 def checked_onnx(net: ExportedNetwork) -> bytes:
-    """Return a network as an ONNX file that onnxruntime was seen to run as PyTorch does."""
+    """Return a network as an ONNX file whose output in onnxruntime equals PyTorch's."""
     data = _onnx_bytes(net)
     written = OnnxNetwork(f"{net.name}.onnx", data=data)
 
@@ -78,7 +78,7 @@ def header_of(net: ExportedNetwork) -> OnnxHeader:
 
 
 def _clean(model: Any) -> None:
-    """Remove what torch notes of the source: paths of this machine, names of shapes."""
+    """Remove what torch records of the source: paths of this machine, names of shapes."""
     del model.metadata_props[:]
     for graph in (model.graph, *model.functions):
         del graph.metadata_props[:]

@@ -127,7 +127,7 @@ def trace_open(net: ExportedNetwork) -> torch.export.ExportedProgram:
                     dynamic_shapes=(open_axes, of_maps) if of_maps else (open_axes,),
                     strict=False,
                 )
-    except Exception as error:  # whatever the tracer or the network's own code stumbles over
+    except Exception as error:  # the tracer or the network's own code may fail in any way
         raise UsageError(
             f"{net.name} cannot be exported for images of any size ({reason(error)})."
         ) from error

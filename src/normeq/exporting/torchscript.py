@@ -1,4 +1,4 @@
-"""TorchScript from a trace with open sizes, for programs that run nothing newer of PyTorch."""
+"""TorchScript from a trace with open sizes, for programs that cannot run torch.export files."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def load_torchscript(data: bytes) -> Callable[..., Tensor]:
 
 @contextmanager
 def _permitted() -> Iterator[None]:
-    """Use TorchScript without a word: that it is deprecated is why older programs ask for it."""
+    """Silence the warning that TorchScript is deprecated: older programs need it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield

@@ -43,7 +43,8 @@ def located(path: str | os.PathLike[str]) -> Path:
     text = os.fspath(path)
     if "?" in text or "@" in text:
         raise UsageError(
-            "an address holds neither a password nor a query: keep them in fsspec's configuration."
+            "an address must not contain a password or a query: keep them in the configuration "
+            "of fsspec."
         )
     if text.startswith("file:"):
         raise UsageError(f"{text} is on this machine: write the path without file://.")

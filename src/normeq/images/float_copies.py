@@ -42,7 +42,7 @@ def float_copy(source: ImageFile, dtype: np.dtype[Any]) -> ImageFile:
     """
     if len(source.parts) > 1:
         raise InputError(
-            f"{source.path}: holds {len(source.parts)} images, and error bars are written for one: "
+            f"{source.path}: has {len(source.parts)} images, and error bars are written for one: "
             "name it with --hdu."
         )
     header = copy.copy(source)

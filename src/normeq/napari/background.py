@@ -97,7 +97,7 @@ class Background:
 
 
 class _Failure:
-    """What a job returns in the place of an error of ours."""
+    """What a job returns instead of raising an error of ours."""
 
     def __init__(self, sentence: str) -> None:
         self.sentence = sentence

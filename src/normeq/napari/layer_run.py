@@ -24,11 +24,11 @@ from normeq.images.zarr_pyramid import block_means, shrink_factors
 from normeq.napari.layer_image import DenoiseSettings, LayerImage
 from normeq.napari.layer_walk import walk_of
 
-# How long, in seconds, nothing is said of a run at most.
+# Seconds between two reports of progress, at most.
 _BREATH = 0.1
 # Pixels that are averaged at once into the next level of a pyramid.
 _AVERAGED = 2**24
-# Contrast limits of what was removed leave out this share of its pixels, of so many.
+# Contrast limits of what was removed leave out this share of its pixels; how many are looked at.
 _CUT, _SAMPLED = 0.005, 2**18
 
 

@@ -66,7 +66,7 @@ def pixel_of(
 
 
 def middle_of(spans: Sequence[tuple[int, int]], most: int) -> tuple[slice, slice]:
-    """Return the middle of a rectangle, with at most so many pixels.
+    """Return the middle of a rectangle, with at most `most` pixels.
 
     >>> middle_of([(0, 100), (0, 400)], 10_000)
     (slice(25, 75, None), slice(100, 300, None))

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 #: Where the metadata of a layer says what we know of it.
 ABOUT = "normeq"
-# What a layer of its own makes up, or what belongs to the pixels alone.
+# What each layer has for itself, or what belongs to its pixels alone.
 _NOT_KEPT = ("name", "visible", "locked_data_level", "auto_contrast", "multiscale", "metadata")
 # Layers in these ways of blending cover what is below.
 _COVERING = ("opaque", "translucent", "translucent_no_depth")
@@ -53,7 +53,7 @@ def role(layer: Image) -> str | None:
 
 
 def covers(layer: Image) -> bool:
-    """Tell whether one sees nothing of what is below a layer."""
+    """Tell whether a layer hides what is below it."""
     return str(layer.blending) in _COVERING
 
 

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from normeq._support.photograph import sample_photograph
+
 LayerData = tuple[NDArray[Any], dict[str, Any], str]
 
 # Micrometers a pixel, and from one plane to the next.
@@ -78,11 +80,10 @@ def _inside(distance: NDArray[Any], softness: float) -> NDArray[np.float64]:
 
 def noisy_photograph() -> list[LayerData]:
     """Return a photograph with Gaussian noise of standard deviation 25, where white is 255."""
-    from skimage.data import camera
-
-    noise = np.random.default_rng(0).normal(0, 25, camera().shape)
+    clean = 255 * sample_photograph()
+    noise = np.random.default_rng(0).normal(0, 25, clean.shape)
     look = {"name": "noisy photograph", "axis_labels": ("y", "x"), "contrast_limits": (0, 255)}
-    return [((camera() + noise).astype(np.float32), look, "image")]
+    return [((clean + noise).astype(np.float32), look, "image")]
 
 
 def noisy_colours() -> list[LayerData]:

@@ -103,7 +103,7 @@ def poisson_gaussian(
         raise UsageError(f"gain is {gain}; it must be positive.")
     if expected.size and expected.min() < 0:
         raise InputError(
-            f"the image holds {expected.min():g}, and photon counts cannot be negative; "
+            f"the image contains {expected.min():g}, and photon counts cannot be negative; "
             "subtract its offset first."
         )
     counts = rng.poisson(expected / gain)

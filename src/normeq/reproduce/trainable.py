@@ -113,13 +113,15 @@ class Trainable(ABC):
 
 
 def usable(networks: Sequence[AnyTrainable], workspace: Workspace) -> list[AnyTrainable]:
-    """Without --runs, leave out with a sentence what is neither given nor essential."""
+    """Without --runs, leave out networks that are neither given nor essential, and say so."""
     if workspace.runs is not None:
         return list(networks)
     kept = [each for each in networks if each.is_essential or each.given(workspace) is not None]
     left_out = [each.name for each in networks if each not in kept]
     if left_out:
-        workspace.say(f"left out, for want of --runs or weights: {', '.join(left_out)}")
+        workspace.say(
+            f"left out, because neither --runs nor weights are given: {', '.join(left_out)}"
+        )
     return kept
 
 

@@ -73,7 +73,7 @@ def train(
     saved = checkpoint.newest(out / "checkpoints") if resume else None
     if saved is None and checkpoint.stored(out / "checkpoints"):
         raise UsageError(
-            f"'{out}' already holds a run; continue it with --resume, or choose another --out."
+            f"'{out}' already contains a run; continue it with --resume, or choose another --out."
         )
     accelerator = Accelerator()
     processes = accelerator.num_processes

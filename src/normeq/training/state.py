@@ -145,7 +145,7 @@ class State:
         wanted = {**recipe["network"], "init": None}
         if held != wanted:
             raise UsageError(
-                f"the checkpoint holds the network {held}, and the recipe asks for {wanted}; "
+                f"the checkpoint contains the network {held}, and the recipe asks for {wanted}; "
                 "resume with the same network."
             )
         self.started_from, self.earlier = saved.values["started_from"], saved.values["earlier"]

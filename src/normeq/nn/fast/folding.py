@@ -17,6 +17,9 @@ from normeq.nn.sort import SortPool
 
 ModuleT = TypeVar("ModuleT", bound=nn.Module)
 
+# What the better forward pass of a module is called in it.
+_REWRITTEN = "fast"
+
 
 def fold(net: ModuleT) -> ModuleT:
     """Return a copy for inference: ``fold(net)(x) = net(x)`` up to rounding, in less time.
@@ -41,15 +44,8 @@ def fold(net: ModuleT) -> ModuleT:
     fast = private_copy(net).eval().requires_grad_(False)
     bake_weights(fast)
     _rewrite(fast)
-    for module in list(fast.modules()):
-        for name, child in module.named_children():
-            if isinstance(child, AbsorbingConv):
-                setattr(module, name, child.baked())
-    for module in list(fast.modules()):
-        part = module._modules.get("fast")
-        if isinstance(part, fx.GraphModule):
-            keep_borders(part)
-            module.forward = part.forward
+    _bake_absorbed(fast)
+    _keep_borders(fast)
     for parameter in fast.parameters():
         if parameter.ndim == 4:  # kernels of images; other dimensions have no such order
             parameter.data = parameter.data.contiguous(memory_format=torch.channels_last)
@@ -83,6 +79,23 @@ def fuse(net: ModuleT) -> ModuleT:
     return twin
 
 
+def _bake_absorbed(net: nn.Module) -> None:
+    """Compute the kernels of convolutions that have absorbed something, once for all."""
+    for module in list(net.modules()):
+        for name, child in module.named_children():
+            if isinstance(child, AbsorbingConv):
+                setattr(module, name, child.baked())
+
+
+def _keep_borders(net: nn.Module) -> None:
+    """Let the rewritten parts pad features once for several convolutions."""
+    for module in list(net.modules()):
+        part = module._modules.get(_REWRITTEN)
+        if isinstance(part, fx.GraphModule):
+            keep_borders(part)
+            module.forward = part.forward
+
+
 def _is_layer(module: nn.Module) -> bool:
     """Whether a module has nothing in it to rewrite."""
     layers = (*LINEAR_LAYERS, SortPool, AffineResidual)
@@ -91,10 +104,8 @@ def _is_layer(module: nn.Module) -> bool:
 
 def _is_leaf(module: nn.Module) -> bool:
     """Whether a module is called as a whole: layers, ours and torch's."""
-    composed = type(module).__module__.startswith("torch.") and not isinstance(
-        module, nn.Sequential
-    )
-    return _is_layer(module) or composed
+    is_of_torch = type(module).__module__.startswith("torch.")
+    return _is_layer(module) or (is_of_torch and not isinstance(module, nn.Sequential))
 
 
 def _rewrite(module: nn.Module) -> None:
@@ -113,7 +124,7 @@ def _rewrite(module: nn.Module) -> None:
     module._modules.clear()
     module._parameters.clear()
     module._buffers.clear()
-    module.add_module("fast", part)
+    module.add_module(_REWRITTEN, part)
     module.forward = part.forward
 
 
