@@ -17,6 +17,8 @@ from normeq.denoising.file_options import FileOptions
 from normeq.denoising.files import denoise_files, outcomes
 from normeq.denoising.outcome import Outcome
 from normeq.denoising.preparation import Choice
+from normeq.images.formats import Format, result_extension
+from normeq.images.source import ImageFile
 
 fits = pytest.importorskip("astropy.io.fits", reason="needs the fits extra")
 
@@ -49,6 +51,23 @@ def write_sample(path: Path, image: NDArray[Any]) -> None:
 
 
 EXTENSIONS = [".tif", ".btf", ".ome.tif", ".ij.tif", ".png", ".jpg", ".npy", ".zarr", ".fits"]
+
+
+@pytest.mark.parametrize("extension", EXTENSIONS)
+def test_a_header_is_opened_once(
+    tmp_path: Path, extension: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / f"in{extension}"
+    write_sample(path, sample((20, 30), "uint8"))
+    opened, open_file = [], Format.open
+
+    def counted(format: Format, path: Path, *about: Any) -> ImageFile:
+        opened.append(path)
+        return open_file(format, path, *about)
+
+    monkeypatch.setattr(Format, "open", counted)
+    assert run(path, tmp_path / f"out{result_extension(path)}").error is None
+    assert opened == [path]
 
 
 @pytest.mark.parametrize("extension", EXTENSIONS)
