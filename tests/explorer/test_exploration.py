@@ -98,7 +98,7 @@ def test_methods_that_see_whole_planes_are_for_small_images(
     tifffile.imwrite(tmp_path / "wide.tif", np.zeros((600, 600), np.uint8))
     with open_image(tmp_path / "wide.tif") as image:
         wide = Exploration(image, "median_filter")
-        with pytest.raises(UsageError, match="360,000 pixels, more than the 262,144"):
+        with pytest.raises(UsageError, match="360,000 pixels; the limit here is 262,144"):
             wide.denoised_tile(setting, TilePlace(0, 0, 0, 0))
 
 

@@ -108,7 +108,7 @@ def test_half_written_runs_are_one_sentence(workspace, recwarn):
     NETWORK.network(workspace)
     run = only(workspace.runs)
     (run / "best.safetensors").unlink()
-    with pytest.raises(FileError, match="remove the folder to train it again"):
+    with pytest.raises(FileError, match="delete the folder to train again"):
         NETWORK.network(workspace)
     for checkpoint in (run / "checkpoints").iterdir():
         checkpoint.rename(checkpoint.with_name("step-000000002.safetensors"))
