@@ -72,7 +72,7 @@ class BusyError(FileError):
 
 
 class WeightsError(NormeqError):
-    """A weights file that does not hold the network it should."""
+    """A weights file that does not contain the network it should."""
 
 
 class ResultError(NormeqError):

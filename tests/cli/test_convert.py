@@ -96,7 +96,7 @@ def test_refusals_are_sentences(source: str, tmp_path: Path) -> None:
     other = ["--weights", "other.safetensors"]
     result = run(app, ["convert", f"{source}:network", "--to", "norm-equiv", *other, *out])
     assert result.exit_code == 1
-    assert "does not hold the weights" in result.stderr
+    assert "does not contain the weights" in result.stderr
     assert not Path("twin.safetensors").exists()
     with pytest.raises(WeightsError, match="names no twin"):
         load_twin("other.safetensors", network())

@@ -76,7 +76,7 @@ def test_a_truncated_file_is_refused(length: int, tmp_path: Path) -> None:
         ({"normeq": '{"format": 1, "architecture": "gan", "config": {}}'}, "'gan' is unknown"),
         (
             {"normeq": '{"format": 1, "architecture": "unet", "config": {"variant": "ordinary"}}'},
-            "does not hold the network it names",
+            "does not contain the network it names",
         ),
     ],
 )

@@ -57,7 +57,7 @@ def adapt(
     from normeq.training.interruption import Stopped
 
     if output.suffix != ".safetensors":
-        raise UsageError(f"the weights go to {output}: give it the extension .safetensors.")
+        raise UsageError(f"{output} is for weights: give it the extension .safetensors.")
     if output.exists() and not (overwrite or resume):
         raise UsageError(f"{output} exists: choose another name, or replace it with --overwrite.")
     choice = Choice(model, device)

@@ -26,5 +26,5 @@ def load_weights(network: nn.Module, path: Path) -> None:
         network.load_state_dict(state)
     except RuntimeError as error:
         raise WeightsError(
-            f"{path} does not hold the weights of {type(network).__name__}: {reason(error)}"
+            f"{path} does not contain the weights of {type(network).__name__}: {reason(error)}"
         ) from error

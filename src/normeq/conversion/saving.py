@@ -94,7 +94,7 @@ def load_twin(path: str | os.PathLike[str], network: nn.Module) -> nn.Module:
         twin.load_state_dict(tensors)
     except RuntimeError as error:
         raise WeightsError(
-            f"{path} does not hold a twin of {type(network).__name__}: {reason(error)}"
+            f"{path} does not contain a twin of {type(network).__name__}: {reason(error)}"
         ) from error
     return twin.eval()
 

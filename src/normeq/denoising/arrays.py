@@ -265,7 +265,9 @@ def walk_over(
     """
     array, _ = as_array(image)
     if is_lazy(array):
-        raise UsageError("a dask array is judged in parts: pass some planes of it, computed.")
+        raise UsageError(
+            "quality needs computed pixels: pass some planes of the dask array, computed."
+        )
     letters = axes_of(image, array, axes, channel_axis)
     source = array_source(choice.check(noise).channels, array, letters)
     return start_walk(source, choice, noise, how)

@@ -80,7 +80,7 @@ class OnnxNetwork(nn.Module):
     ) -> Tensor:
         """Denoise a batch; see `normeq.models.DenoisingNetwork.forward`."""
         if sigma is None and self.takes_sigma == "always":
-            raise UsageError(f"{self.path.name} is not blind: give sigma.")
+            raise UsageError(f"{self.path.name} needs the noise level: pass sigma.")
         if sigma is not None and self.takes_sigma == "never":
             raise UsageError(f"{self.path.name} is blind: leave sigma out.")
         if self.takes_sigma == "never":

@@ -210,8 +210,8 @@ def _encoding(path: Path) -> Iterator[None]:
         yield
     except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as e:
         raise FileError(
-            f"{path}: the copy cannot be encoded as its metadata says: that is damaged, or of a "
-            "kind that is not known."
+            f"{path}: the copy cannot be encoded, because the metadata of the store is damaged or of "
+            "an unknown kind."
         ) from e
 
 

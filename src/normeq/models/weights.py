@@ -90,7 +90,9 @@ def load(source: str | os.PathLike[str]) -> Network | Wrapped:
         net.to(next(tensor.dtype for tensor in tensors.values() if tensor.is_floating_point()))
         net.to_empty(device="cpu").load_state_dict(tensors)
     except (NormeqError, RuntimeError, KeyError, TypeError, StopIteration) as error:
-        raise WeightsError(f"{path} does not hold the network it names: {reason(error)}") from error
+        raise WeightsError(
+            f"{path} does not contain the network it names: {reason(error)}"
+        ) from error
     net.card = about["card"]
     return net.eval()
 
