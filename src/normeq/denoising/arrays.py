@@ -265,9 +265,7 @@ def walk_over(
     """
     array, _ = as_array(image)
     if is_lazy(array):
-        raise UsageError(
-            "quality needs computed pixels: pass some planes of the dask array, computed."
-        )
+        raise UsageError("a dask array has to be computed first: pass some of its planes.")
     letters = axes_of(image, array, axes, channel_axis)
     source = array_source(choice.check(noise).channels, array, letters)
     return start_walk(source, choice, noise, how)

@@ -210,8 +210,8 @@ def _encoding(path: Path) -> Iterator[None]:
         yield
     except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as e:
         raise FileError(
-            f"{path}: the copy cannot be encoded, because the metadata of the store is damaged or of "
-            "an unknown kind."
+            f"{path}: the copy cannot be encoded, because the metadata is damaged or of an unknown "
+            "kind."
         ) from e
 
 
