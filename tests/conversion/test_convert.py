@@ -172,28 +172,21 @@ def test_attention(fused: bool) -> None:
     assert isinstance(twin.mix, nn.Linear if fused else EquivariantAttention)
 
 
-@pytest.mark.parametrize(
-    ("build", "named"),
-    [
-        (lambda: Squared(), r"mul in the network itself \(foreign_networks.py:\d+\)"),
-        (lambda: nn.Sigmoid(), "sigmoid in the network itself"),
-    ],
-)
-def test_what_has_no_counterpart_is_refused_by_name(build, named: str) -> None:
-    with pytest.raises(UsageError, match=f"{named}.*norm-equiv-wrapped"):
-        convert(build(), "norm-equiv", example(size=8))
-
-
-class Standardised(nn.Module):
-    """Takes a fixed mean away, with an addition that is written anew in the affine form."""
+class Filled(nn.Module):
+    """Puts a constant beside the features, which follow the image."""
 
     def __init__(self) -> None:
         super().__init__()
         self.conv = nn.Conv2d(1, 1, 3, padding=1)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        x = x - 0.5
-        return x + self.conv(x)
+        return torch.cat((self.conv(x), torch.ones_like(x)), 1).amax(1, keepdim=True)
+
+
+def test_what_has_no_counterpart_is_refused_by_name() -> None:
+    named = r"Filled \(test_convert.py:\d+\).*cat in the network itself \(test_convert.py:\d+\)"
+    with pytest.raises(UsageError, match=f"{named}.*norm-equiv-wrapped"):
+        convert(Filled(), "norm-equiv", example(size=8))
 
 
 class Undecided(nn.Module):
@@ -207,10 +200,79 @@ class Undecided(nn.Module):
         return self.conv(x) if x.max() > 1 else torch.sigmoid(x)
 
 
-@pytest.mark.parametrize("build", [Standardised, Undecided])
-def test_a_refusal_names_the_line_of_the_users_code(build) -> None:
-    with pytest.raises(UsageError, match=r"in the network itself \(test_convert\.py:\d+\)"):
-        convert(build(), "norm-equiv", example())
+class Refusing(nn.Module):
+    """Has a forward pass in its author's own source."""
+
+    def forward(self, x: torch.Tensor, sigma: torch.Tensor | None = None) -> torch.Tensor:
+        if sigma is not None:
+            return x * sigma.reshape(len(x), 1, 1, 1)
+        return x.argmax(1)
+
+
+@pytest.mark.parametrize(
+    ("build", "to", "extra", "message"),
+    [
+        (Undecided, "norm-equiv", (), r"it cannot be traced \(.*\) at test_convert\.py:\d+"),
+        (Refusing, "scale-equiv", (), "int64 numbers"),
+        (Refusing, "norm-equiv-wrapped", (), "int64 numbers"),
+        (
+            Refusing,
+            "norm-equiv-local",
+            (torch.tensor([0.1]),),
+            r"into a map \(test_convert\.py:\d+",
+        ),
+    ],
+)
+def test_a_refusal_names_the_line_of_the_users_code(build, to: str, extra, message: str) -> None:
+    with pytest.raises(UsageError, match=rf"{build.__name__} \(test_convert\.py:\d+\).*{message}"):
+        convert(build(), to, (example(), *extra))
+
+
+class OwnCalls(nn.Module):
+    """Operations on numbers, masks and gates in the forward pass of the network itself."""
+
+    def __init__(self, forward: str) -> None:
+        super().__init__()
+        self.a, self.b = nn.Conv2d(1, 4, 3, padding=1), nn.Conv2d(4, 1, 3, padding=1)
+        self.scale = nn.Parameter(torch.full((1, 4, 1, 1), 0.3))
+        self.code = compile(forward, "<forward>", "eval")
+
+    def forward(self, x: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
+        return eval(self.code, {"torch": torch, "F": F, "self": self, "x": x, "mask": mask})
+
+
+@pytest.mark.parametrize(
+    ("forward", "became"),
+    [
+        ("2.0 * self.b(self.a(x))", "mul() of ratios"),
+        ("self.b(self.a(x - 0.5)) + 0.5", "add() of ratios"),
+        ("1 - self.b(self.a(x))", "sub() of ratios"),
+        ("(x + self.b(self.a(x))) / 2", "none"),
+        ("x + self.b(self.scale * F.relu(self.a(x)))", "mul() of ratios"),
+        ("torch.clamp(x - self.b(self.a(x)), 0, 1)", "none"),
+        ("x + self.b(self.a(x) * torch.sigmoid(self.a(x)))", "sigmoid() of ratios"),
+        ("self.b(F.normalize(self.a(x), dim=1))", "normalize() of ratios"),
+    ],
+)
+def test_numbers_and_gates_in_the_networks_own_forward(forward: str, became: str) -> None:
+    torch.manual_seed(0)
+    twin, report = convert(OwnCalls(forward).eval(), "norm-equiv", example(size=8))
+    assert became in {change.now for change in report.changes}
+    assert_sound(twin, report.certificate, example(1, size=8).double())
+
+
+@pytest.mark.parametrize(
+    ("forward", "enclosed"),
+    [("self.b(self.a(x)) * mask", True), ("x * (1 - mask) + self.b(self.a(x)) * mask", False)],
+)
+def test_masks_in_the_networks_own_forward(forward: str, enclosed: bool) -> None:
+    torch.manual_seed(0)
+    mask = (example(2, size=8) > 0.5).int()
+    twin, report = convert(OwnCalls(forward).eval(), "norm-equiv", (example(size=8), mask))
+    assert ("mul() of ratios" in {change.now for change in report.changes}) == enclosed
+    y = example(1, size=8).double()
+    twin = twin.double()
+    torch.testing.assert_close(twin(7 * y + 100, mask), 7 * twin(y, mask) + 100)
 
 
 @pytest.mark.parametrize("to", ["norm-equiv-wrapped", "norm-equiv-local"])
@@ -218,15 +280,6 @@ def test_what_cannot_be_traced_can_be_wrapped(to: str) -> None:
     twin, report = convert(Undecided(), to, example())
     assert report.certificate.norm is Status.PROVEN
     assert_sound(twin, report.certificate, example(1).double())
-
-
-def test_a_level_that_cannot_be_a_map_is_refused_by_the_local_form() -> None:
-    class Told(nn.Module):
-        def forward(self, x: torch.Tensor, sigma: torch.Tensor) -> torch.Tensor:
-            return x * sigma.reshape(len(x), 1, 1, 1)
-
-    with pytest.raises(UsageError, match="does not take a map of noise levels"):
-        convert(Told(), "norm-equiv-local", (example(), torch.tensor([0.1])))
 
 
 @pytest.mark.parametrize("build", [lambda: Attentive(True), lambda: Squared()])

@@ -11,10 +11,10 @@ from torch import Tensor, nn
 from torch.nn.parameter import UninitializedParameter
 from torch.utils._pytree import tree_leaves, tree_map
 
-from normeq.certification.graph_nodes import raising_line
 from normeq.errors import UsageError, reason
 from normeq.nn.copies import fresh, private_copy
 from normeq.nn.inputs import image_channels, spatial_axes
+from normeq.nn.own_source import located, raising_line
 
 Example = Tensor | Sequence[Any]
 
@@ -55,7 +55,7 @@ def named_arguments(
     unknown = [name for name in values if name not in {p.name for p in parameters}]
     if unknown:
         raise UsageError(
-            f"{type(module).__name__} does not take {unknown[0]!r}: after the image it takes "
+            f"{located(module)} does not take {unknown[0]!r}: after the image it takes "
             f"{', '.join(p.name for p in parameters) or 'nothing'}."
         )
     last = max((n for n, p in enumerate(parameters, 1) if p.name in values), default=0)
@@ -68,7 +68,7 @@ def _made_up(module: nn.Module, like: Tensor) -> list[Any]:
     declared = image_channels(module)
     if declared is None:
         raise UsageError(
-            f"{type(module).__name__} does not say what shape its input has: pass an example."
+            f"{located(module)} does not say what shape its input has: pass an example."
         )
     sizes = list(_sizes_to_try(module))
     for size in sizes:
@@ -94,7 +94,7 @@ def refuse_unready(module: Any) -> None:
     """Refuse what is not a network, or not one that can be called yet."""
     if not isinstance(module, nn.Module):
         raise UsageError(f"{module!r} is not a network: pass a torch.nn.Module.")
-    name = type(module).__name__
+    name = located(module)
     if any(isinstance(p, UninitializedParameter) for p in module.parameters()):
         raise UsageError(f"{name} has parameters without a shape: call it once first.")
     if any(part.is_meta for part in (*module.parameters(), *module.buffers())):
@@ -121,7 +121,7 @@ def refuse_unfit(module: nn.Module, args: Sequence[Any]) -> None:
         shapes = ", ".join(str(tuple(a.shape)) for a in args if isinstance(a, Tensor))
         line = raising_line(error)
         raise UsageError(
-            f"{type(module).__name__} does not take an input of shape {shapes} "
+            f"{located(module)} does not take an input of shape {shapes} "
             f"({type(error).__name__}{f' at {line}' if line else ''}: {reason(error)}): "
             "pass an example that it does take."
         ) from error

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import re
-import traceback
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, fx
 
-#: The packages of torch and of normeq, which are not a network's own source.
-_NOT_OWN = (Path(torch.__file__).parent, Path(__file__).parents[1])
+from normeq.nn.own_source import innermost
 
 
 def _tensors(node: fx.Node) -> list[Tensor]:
@@ -50,20 +46,4 @@ def module_path(node: fx.Node) -> str:
 
 def source_line(node: fx.Node) -> str:
     """Return the innermost line of the network's own source that calls an operation."""
-    return _innermost(re.findall(r'File "([^"]+)", line (\d+)', node.meta.get("stack_trace") or ""))
-
-
-def raising_line(error: BaseException) -> str:
-    """Return the innermost line of the network's own source through which an error came."""
-    frames = traceback.extract_tb(error.__traceback__)
-    return _innermost([(frame.filename, str(frame.lineno)) for frame in frames])
-
-
-def _innermost(places: Sequence[tuple[str, str]]) -> str:
-    """Return the last of some places that a user wrote: neither torch's nor ours nor generated."""
-    own = [
-        (Path(file).name, line)
-        for file, line in places
-        if not file.startswith("<") and not any(Path(file).is_relative_to(p) for p in _NOT_OWN)
-    ]
-    return ":".join(own[-1]) if own else ""
+    return innermost(re.findall(r'File "([^"]+)", line (\d+)', node.meta.get("stack_trace") or ""))

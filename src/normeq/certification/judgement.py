@@ -15,6 +15,9 @@ _LOG = logging.getLogger(__name__)
 
 ONE_SCALE = "one factor that scales with the image, the others ratios (normeq.nn.Enclosed)"
 
+#: Operations that give whole numbers for whole numbers only, without rounding.
+_EXACT = {"add", "sub", "rsub", "mul", "neg"}
+
 
 def judge(op: Operation, args: Any, kwargs: Any) -> Any:
     """Apply the operation's law; without one, only what no gain or offset reaches is known."""
@@ -45,7 +48,8 @@ def _held_to_its_outputs(op: Operation, result: Any) -> Any:
     for index, (shadow, shape) in enumerate(zip(outputs, op.shapes, strict=False)):
         if tuple(shadow.shape) != tuple(shape):
             outputs[index] = planes_like(shadow, shape)
-    if not op.dtype.is_floating_point and not op.dtype.is_complex:
+    exact = op.dtype.is_floating_point or op.dtype.is_complex or op.name in _EXACT
+    if not exact:
         outputs[0] = whole_numbers(op, outputs[0])
     return outputs[0] if single else outputs
 

@@ -30,8 +30,9 @@ from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
 
-from normeq.certification.graph_nodes import operation_name, raising_line, source_line
+from normeq.certification.graph_nodes import operation_name, source_line
 from normeq.certification.operation import LAWS
+from normeq.nn.own_source import raising_line
 
 #: Compositions, and second names of operations.
 _WRITTEN_OUT = {

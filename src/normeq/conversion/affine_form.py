@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -29,6 +30,7 @@ from normeq.conversion.operations import (
     KINKED_CALLS,
     KINKED_LAYERS,
     PRODUCTS,
+    QUOTIENTS,
     SMOOTH_CALLS,
     SMOOTH_LAYERS,
     SUBTRACTIONS,
@@ -144,14 +146,33 @@ def _join(forward: ForwardPass, node: fx.Node) -> None:
     both = all(forward.is_feature(value) for value in node.args[:2])
     if not both or not isinstance(alpha, int | float):
         return  # a constant, or a proportion known only when the network runs
+    if all(_is_weighted(forward, value) for value in node.args[:2]):
+        return  # masks or gates, whose weights may add up to one
     sign = 1 if node.target in ADDITIONS else -1
     (a, weight_a), (b, weight_b) = (_without_factor(forward, value) for value in node.args[:2])
     weight_b *= sign * alpha
+    forward.totals[node] = weight_a + weight_b
     residual = AffineResidual()
     with torch.no_grad():
         # y - n(y) becomes 2·y - n(y): what was noise is now noise on the image.
         residual.t.fill_(weight_b / (weight_a + weight_b) if weight_b > 0 else weight_b)
     forward.call_layer(node, residual, (a, b), "AffineResidual")
+
+
+def _is_weighted(forward: ForwardPass, value: Any) -> bool:
+    """Whether a value is a product of tensors."""
+    return forward.calls(value, PRODUCTS) and all(isinstance(v, fx.Node) for v in value.args)
+
+
+def _leave_the_mean(forward: ForwardPass, node: fx.Node) -> None:
+    """Leave out a factor that makes a sum a mean, for the affine residual is one already."""
+    sums = [v for v in node.args if isinstance(v, fx.Node) and v in forward.totals]
+    numbers = [value for value in node.args if isinstance(value, int | float)]
+    if len(sums) == len(numbers) == 1:
+        total = forward.totals[sums[0]]
+        share = numbers[0] if node.target in PRODUCTS else 1 / numbers[0]
+        if math.isclose(total * share, 1.0):
+            forward.leave_out(node, sums[0])
 
 
 def _without_factor(forward: ForwardPass, value: Any) -> tuple[Any, float]:
@@ -176,6 +197,7 @@ _LAYER_RULES: dict[type[nn.Module], LayerRule] = {
 _CALL_RULES: dict[Any, CallRule] = {
     **for_each((*SMOOTH_CALLS, *KINKED_CALLS, *TANHS), _sort),
     **for_each((*ADDITIONS, *SUBTRACTIONS), _join),
+    **for_each((*PRODUCTS, *QUOTIENTS), _leave_the_mean),
     **for_each(DROPOUTS, _skip),
     **for_each(AVERAGE_POOLS, _average_without_padding),
     F.pad: _replicate,

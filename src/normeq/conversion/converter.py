@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
 
-from normeq.certification import Certificate, Culprit, Status
 from normeq.certification.examples import (
     Example,
     arguments,
@@ -24,9 +22,16 @@ from normeq.conversion.changes import ConversionReport
 from normeq.conversion.enclosing import enclose_culprits
 from normeq.conversion.network_editor import NetworkEditor
 from normeq.conversion.operations import norms_in_training
-from normeq.conversion.residual_form import OnDifferences, refuse_misfit
+from normeq.conversion.refusals import (
+    refuse_misfit,
+    refuse_other_outputs,
+    refuse_scripts,
+    refuse_unproven,
+    refuse_without_maps,
+)
+from normeq.conversion.residual_form import OnDifferences
 from normeq.conversion.scale_form import make_homogeneous
-from normeq.errors import UsageError, reason
+from normeq.errors import UsageError
 from normeq.models.building_blocks import Variant
 from normeq.models.network import equivariance_of
 from normeq.nn import LocallyNormalized, Normalized
@@ -84,18 +89,20 @@ def convert(
     if to not in TARGETS:
         raise UsageError(f"{to!r} is not a variant to convert to: use one of {', '.join(TARGETS)}.")
     refuse_unready(module)
-    _refuse_scripts(module)
+    refuse_scripts(module)
     args = _filled(arguments(module, example))
-    refuse_unfit(private_copy(module).eval(), args)
+    reference = private_copy(module).eval()
+    refuse_unfit(reference, args)
+    refuse_other_outputs(reference, args, to)
     editor = NetworkEditor(module, args)
-    _FORMS[to](editor, module, args)
+    _FORMS[to](editor, reference, args)
     twin = editor.root
     certificate = certify(private_copy(twin).eval(), args)
-    _refuse(module, args, to, certificate)
+    refuse_unproven(module, args, to, certificate)
     trained, in_training = norms_in_training(module), None
     if trained and trouble(twin, args) is None:  # a batch norm trains on no single value
         in_training = certify(twin, args)
-        _refuse(module, args, to, in_training)
+        refuse_unproven(module, args, to, in_training)
     sizes = tuple(sum(p.numel() for p in net.parameters()) for net in (module, twin))
     report = ConversionReport(
         to,
@@ -126,19 +133,18 @@ def _make_affine_form(editor: NetworkEditor, module: nn.Module, args: list[Any])
 
 def _make_residual_form(editor: NetworkEditor, module: nn.Module, args: list[Any]) -> None:
     _make_scale_form(editor, module, args)
-    refuse_misfit(private_copy(module).eval(), args)
+    refuse_misfit(module, args, "norm-equiv-residual")
     editor.wrap(OnDifferences(editor.root))
 
 
 def _make_wrapped_form(editor: NetworkEditor, module: nn.Module, args: list[Any]) -> None:
-    _refuse_other_outputs(module, args)
     editor.wrap(Normalized(editor.root, "mean-std"))
 
 
 def _make_local_form(editor: NetworkEditor, module: nn.Module, args: list[Any]) -> None:
-    refuse_misfit(private_copy(module).eval(), args)
+    refuse_misfit(module, args, "norm-equiv-local")
     editor.wrap(LocallyNormalized(editor.root))
-    _refuse_without_maps(module, editor.root, args)
+    refuse_without_maps(module, editor.root, args)
 
 
 _FORMS: dict[Target, Callable[[NetworkEditor, nn.Module, list[Any]], None]] = {
@@ -148,37 +154,6 @@ _FORMS: dict[Target, Callable[[NetworkEditor, nn.Module, list[Any]], None]] = {
     "norm-equiv-wrapped": _make_wrapped_form,
     "norm-equiv-local": _make_local_form,
 }
-
-
-def _refuse_scripts(module: nn.Module) -> None:
-    """Refuse a network that contains compiled code instead of layers."""
-    if any(isinstance(part, torch.jit.ScriptModule) for part in module.modules()):
-        raise UsageError(
-            f"{type(module).__name__} contains a ScriptModule, which has no layers to convert: "
-            "convert the network that was scripted."
-        )
-
-
-def _refuse_other_outputs(module: nn.Module, args: list[Any]) -> None:
-    """Refuse a network whose output cannot be brought back to the units of the image."""
-    with torch.no_grad():
-        out = private_copy(module).eval()(*fresh(args))
-    if not isinstance(out, Tensor) or not out.is_floating_point():
-        kind = f"{out.dtype} numbers" if isinstance(out, Tensor) else f"a {type(out).__name__}"
-        raise UsageError(
-            f"{type(module).__name__} returns {kind}: only one tensor of real numbers can be "
-            "brought back to the units of the image."
-        )
-
-
-def _refuse_without_maps(module: nn.Module, wrapped: nn.Module, args: list[Any]) -> None:
-    """Refuse a network that takes a noise level for a whole image only."""
-    error = trouble(private_copy(wrapped).eval(), args)
-    if error is not None:
-        raise UsageError(
-            f"{type(module).__name__} does not take a map of noise levels, which the form "
-            f"norm-equiv-local needs ({reason(error)}): convert it to 'norm-equiv-wrapped'."
-        ) from error
 
 
 def _filled(args: list[object]) -> list[object]:
@@ -198,45 +173,6 @@ def _relabel(editor: NetworkEditor, variant: Variant) -> None:
         net.config = {}
         net.variant = variant
         net.equivariance = equivariance_of(variant)
-
-
-def _refuse(module: nn.Module, args: list[object], to: Target, certificate: Certificate) -> None:
-    """Refuse a network of which some operations have no counterpart, naming them."""
-    status = certificate.scale if to == "scale-equiv" else certificate.norm
-    if status is Status.PROVEN:
-        return
-    wanted = ("scale",) if to == "scale-equiv" else ("scale", "shift")
-    left = [culprit for culprit in certificate.culprits if culprit.property in wanted]
-    lines = _source_lines(module, args)
-    names = dict.fromkeys(f"{c.operation} in {_place(c, lines)}" for c in left)
-    listed = "; ".join(list(names)[:3]) + ("; ..." if len(names) > 3 else "")
-    if to in ("norm-equiv-wrapped", "norm-equiv-local") or left[0].operation == "measurement":
-        raise UsageError(
-            f"{type(module).__name__} in the form {to} cannot be proven, because of {listed}: "
-            f"{left[0].reason} Fix: {left[0].fix}."
-        )
-    raise UsageError(
-        f"{type(module).__name__} cannot be made {to}, because there is no counterpart for: "
-        f"{listed}. Convert it to 'norm-equiv-wrapped', which takes any network of an image, or of "
-        f"an image and a noise level, or change these ({left[0].reason} Fix: {left[0].fix})."
-    )
-
-
-def _source_lines(module: nn.Module, args: list[object]) -> dict[tuple[str, str], str]:
-    """Return where the network's source first calls each operation of each module.
-
-    The forward pass of a twin may have been written anew, with lines that mean nothing to a user.
-    """
-    outcome = send(private_copy(module).eval(), args)
-    records = [] if outcome is None else outcome.records
-    return {(record.path, record.operation): record.line for record in reversed(records)}
-
-
-def _place(culprit: Culprit, lines: dict[tuple[str, str], str]) -> str:
-    """Say where a culprit is: its module, and the line of source that calls it."""
-    path = re.sub(r"^(inner(\.|$))+", "", culprit.path)  # what is wrapped is called `inner`
-    line = culprit.line or lines.get((path, culprit.operation), "")
-    return f"{path or 'the network itself'} ({line})" if line else path or "the network itself"
 
 
 @torch.no_grad()

@@ -15,7 +15,12 @@ from torch import nn
 from normeq.certification.prover import culprits_of
 from normeq.certification.shadow import Culprit, Property
 from normeq.conversion.network_editor import ATOMIC_LAYERS, NetworkEditor, fixed_arguments
-from normeq.conversion.operations import class_name, norms_in_training
+from normeq.conversion.operations import (
+    CLAMPS,
+    class_name,
+    norms_in_training,
+    operation_names,
+)
 from normeq.nn import Enclosed
 from normeq.nn.copies import private_copy
 
@@ -41,8 +46,10 @@ def enclose_culprits(
     while culprits := _culprits(editor.root, args, properties):
         paths = _paths_to_enclose(editor.root, culprits)
         if not paths and not offset and not isinstance(editor.root, Enclosed):
-            paths = [""]  # with an offset that would be the wrapped form
+            paths = [""]  # with an offset that would be the wrapped form: only its calls are
         if not paths:
+            if offset and _convert_own_calls(editor, args, culprits):
+                continue
             return
         fixed = fixed_arguments(editor.root, args)
         for path in paths:
@@ -65,6 +72,33 @@ def _culprits(
     """List what breaks a property in use, or else in training, where statistics are learnt."""
     in_use = culprits_of(private_copy(root).eval(), args, properties)
     return in_use or (culprits_of(root, args, properties) if norms_in_training(root) else [])
+
+
+def _convert_own_calls(
+    editor: NetworkEditor, args: Sequence[Any], culprits: Iterable[Culprit]
+) -> bool:
+    """Enclose the calls in the network's own forward pass that are blamed; tell if there are any.
+
+    Limits to a fixed range are left out: an equivariant network has none.
+    """
+    forward = editor.open_own_forward(args)
+    if forward is None:
+        return False
+    names = {culprit.operation for culprit in culprits if not culprit.path}
+    blamed = [
+        node
+        for node in forward.nodes
+        if node.op in ("call_function", "call_method")
+        and operation_names(node) & names
+        and any(forward.is_feature(value) for value in (*node.args, *node.kwargs.values()))
+    ]
+    for node in blamed:
+        if node.target in CLAMPS:
+            forward.leave_out(node, node.all_input_nodes[0])
+        else:
+            forward.enclose(node, offset=True)
+    editor.finish()
+    return bool(blamed)
 
 
 def _paths_to_enclose(root: nn.Module, culprits: Iterable[Culprit]) -> list[str]:

@@ -21,6 +21,7 @@ from normeq.conversion.operations import (
     called_name,
     works_in_place,
 )
+from normeq.nn.enclosed import Enclosed, FunctionLayer
 from normeq.nn.fast.graph import GraphEditor, trace
 
 #: The arguments that a module was called with.
@@ -41,6 +42,8 @@ class ForwardPass(GraphEditor):
         super().__init__(owner, graph)
         self.path = path
         self.changes: list[Change] = []
+        #: Of sums that became affine residuals, what their proportions added up to.
+        self.totals: dict[Any, float] = {}
         self._called_before = self._children()
         self._features = _features(owner, graph, call, fixed)
         # An in-place change must be written out even if nothing else is converted.
@@ -64,6 +67,17 @@ class ForwardPass(GraphEditor):
         self._record(node, now)
         layer.training = self.owner.training
         self.use_layer(node, layer, args)
+
+    def enclose(self, node: fx.Node, *, offset: bool) -> None:
+        """Let a call see ratios; arguments that do not depend on the image stay as they are."""
+        given: dict[Any, Any] = {**dict(enumerate(node.args)), **node.kwargs}
+        features = [value for value in given.values() if self.is_feature(value)]
+        fixed = [name for name, value in given.items() if not self.is_feature(value)]
+        function = FunctionLayer(node.target)
+        layer = Enclosed(function, self.usual_size(features[0]), fixed=fixed, offset=offset)
+        self._record(node, f"{called_name(node)}() of ratios")
+        layer.train(self.owner.training)
+        self.use_layer(node, layer)
 
     def call_function(
         self,

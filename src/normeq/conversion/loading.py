@@ -8,6 +8,7 @@ from torch import nn
 
 from normeq.errors import WeightsError, reason
 from normeq.models.published import read_state_dict
+from normeq.nn.own_source import located
 
 
 def load_weights(network: nn.Module, path: Path) -> None:
@@ -26,5 +27,5 @@ def load_weights(network: nn.Module, path: Path) -> None:
         network.load_state_dict(state)
     except RuntimeError as error:
         raise WeightsError(
-            f"{path} does not contain the weights of {type(network).__name__}: {reason(error)}"
+            f"{path} does not contain the weights of {located(network)}: {reason(error)}"
         ) from error

@@ -103,6 +103,15 @@ class NetworkEditor:
                 self.changes += forward.changes
         self.forward_passes = []
 
+    def open_own_forward(self, args: Sequence[Any]) -> ForwardPass | None:
+        """Open the forward pass of the network itself again, after all have been finished."""
+        fixed = fixed_arguments(self.root, args).get("", [])
+        with in_use(self.root):
+            call = _observe_calls(self.root, args)[self.root]
+            forward = open_forward_pass("", self.root, call, fixed, is_root=True)
+        self.forward_passes = [] if forward is None else [forward]
+        return forward
+
     def _put(self, old: nn.Module, new: nn.Module) -> None:
         """Exchange a module; what is new in it takes the mode of the old one."""
         kept = set(old.modules())

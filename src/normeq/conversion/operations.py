@@ -46,6 +46,14 @@ AVERAGE_POOLS = (F.avg_pool1d, F.avg_pool2d, F.avg_pool3d)
 INPUT_FIRST = {*ADDITIONS, *SUBTRACTIONS, *PRODUCTS, *SMOOTH_CALLS, *KINKED_CALLS, *DROPOUTS,
                *TANHS, *AVERAGE_POOLS, F.pad}  # fmt: skip
 
+QUOTIENTS = (operator.truediv, operator.itruediv, torch.div, "div", "div_")
+#: Limits to a fixed range, which a network that follows any offset cannot have.
+CLAMPS = (torch.clamp, torch.clip, "clamp", "clamp_", "clip", "clip_", F.hardtanh)
+
+#: Names of Python's operators that differ from those of torch's operations.
+_OPERATOR_NAMES = {"iadd": "add", "isub": "sub", "imul": "mul", "truediv": "div",
+                   "itruediv": "div"}  # fmt: skip
+
 _IN_PLACE_OPERATORS = (operator.iadd, operator.isub, operator.imul, operator.itruediv)
 
 
@@ -68,6 +76,14 @@ def works_in_place(node: fx.Node, layer: nn.Module | None) -> bool:
 def called_name(node: fx.Node) -> str:
     """Return the name of the function or method that a node calls."""
     return str(getattr(node.target, "__name__", node.target))
+
+
+def operation_names(node: fx.Node) -> set[str]:
+    """Return the names that a call may have in a trace."""
+    name = called_name(node).strip("_")
+    name = _OPERATOR_NAMES.get(name, name)
+    reversed_order = f"r{name}"  # as a number minus a tensor is
+    return {name, reversed_order, *({"linalg_vector_norm"} if name == "normalize" else ())}
 
 
 def class_name(layer: nn.Module) -> str:

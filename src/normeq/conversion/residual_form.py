@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from normeq.errors import UsageError
 from normeq.nn import copy_pad
-from normeq.nn.copies import fresh
 from normeq.nn.local_wrapping import fitted
 
 #: How to average over windows, by the number of axes of a batch.
@@ -57,26 +54,3 @@ class OnDifferences(nn.Module):
     def extra_repr(self) -> str:
         """Describe the window in a printed network."""
         return f"radius={self.radius}"
-
-
-def refuse_misfit(module: nn.Module, args: list[Any]) -> None:
-    """Refuse a network that the residual form cannot go around."""
-    name, shape = type(module).__name__, tuple(args[0].shape)
-    if len(shape) not in _AVERAGES:
-        raise UsageError(
-            f"an input of shape {shape} has no local mean, which the residual form needs: "
-            f"convert {name} to 'norm-equiv' or 'norm-equiv-wrapped', or pass an example of "
-            "shape (N, C, *spatial) with one to three spatial axes."
-        )
-    if not _gives_images(module, args):
-        raise UsageError(
-            f"the output of {name} is not an image, as the residual form needs: convert it to "
-            "'norm-equiv' or 'norm-equiv-wrapped'."
-        )
-
-
-def _gives_images(module: nn.Module, args: list[Any]) -> bool:
-    """Whether a network's output has the axes of its first argument."""
-    with torch.no_grad():
-        out = module(*fresh(args))
-    return isinstance(out, Tensor) and out.ndim == args[0].ndim and len(out) == len(args[0])

@@ -16,6 +16,7 @@ from normeq.conversion.changes import ConversionReport
 from normeq.conversion.converter import convert
 from normeq.errors import UsageError, WeightsError, reason
 from normeq.nn.copies import private_copy
+from normeq.nn.own_source import located
 
 _FORMAT = 1
 _LONGEST_HEADER = 2**20
@@ -94,7 +95,7 @@ def load_twin(path: str | os.PathLike[str], network: nn.Module) -> nn.Module:
         twin.load_state_dict(tensors)
     except RuntimeError as error:
         raise WeightsError(
-            f"{path} does not contain a twin of {type(network).__name__}: {reason(error)}"
+            f"{path} does not contain a twin of {located(network)}: {reason(error)}"
         ) from error
     return twin.eval()
 

@@ -13,6 +13,7 @@ from torch.nn.utils.weight_norm import WeightNorm
 from torch.utils._pytree import tree_map
 
 from normeq.errors import UsageError, reason
+from normeq.nn.own_source import located
 
 ModuleT = TypeVar("ModuleT", bound=nn.Module)
 
@@ -49,7 +50,7 @@ def private_copy(net: ModuleT, share: dict[int, Any] | None = None) -> ModuleT:
         return copy.deepcopy(net, memo)
     except Exception as error:
         raise UsageError(
-            f"{type(net).__name__} cannot be copied ({reason(error)}), and only copies are worked "
+            f"{located(net)} cannot be copied ({reason(error)}), and only copies are worked "
             "on: keep what cannot be copied out of its attributes."
         ) from error
 

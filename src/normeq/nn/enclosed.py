@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -113,6 +113,31 @@ class Enclosed(nn.Module):
     def extra_repr(self) -> str:
         """Describe the layer in a printed network."""
         return f"usual={float(self.usual):.3g}, offset={self.offset}"
+
+
+class FunctionLayer(nn.Module):
+    """A function, or a method of its first argument, as a layer.
+
+    Examples
+    --------
+    >>> import torch
+    >>> FunctionLayer("clamp")(torch.tensor([-1.0, 2.0]), max=1.0)
+    tensor([-1.,  1.])
+    """
+
+    def __init__(self, called: Callable[..., Any] | str) -> None:
+        super().__init__()
+        self.called = called
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Call it."""
+        if isinstance(self.called, str):
+            return getattr(args[0], self.called)(*args[1:], **kwargs)
+        return self.called(*args, **kwargs)
+
+    def extra_repr(self) -> str:
+        """Name the function in a printed network."""
+        return str(getattr(self.called, "__name__", self.called))
 
 
 def _is_feature(value: Any) -> bool:
