@@ -30,7 +30,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """Open a viewer with settings of its own."""
-    pytest.importorskip("napari", reason="napari is not installed")
+    pytest.importorskip("napari", minversion="0.6", reason="napari is not installed")
     os.environ["NAPARI_CONFIG"] = str(tmp_path_factory.mktemp("napari") / "settings.yaml")
     with running_display():
         from napari.viewer import Viewer  # before Qt, after which pydantic cannot be imported

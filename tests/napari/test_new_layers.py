@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-pytest.importorskip("napari", reason="napari is not installed")
+pytest.importorskip("napari", minversion="0.6", reason="napari is not installed")
 
 
 def test_a_part_lies_where_it_was_cut_out_whatever_the_transform() -> None:
