@@ -115,7 +115,7 @@ def steps_per_second(recipe: Recipe, data: Path, count: int = 20) -> float:
 
 
 def scheduled(choice: Choice, steps: int) -> Recipe:
-    """Return the recipe of a run of so many steps: a short rise, and a fall over the last half."""
+    """Return the recipe of a run of `steps` steps: a short rise, and a fall over the last half."""
     return choice.recipe(
         f"optimization.steps={steps}",
         f"optimization.warmup={min(200, steps // 10)}",

@@ -38,7 +38,7 @@ def trained_looking(net: nn.Module) -> nn.Module:
     return net.eval()
 
 
-STRANGERS = {
+FOREIGN = {
     "unet": lambda: UNet(),
     "unet-bilinear": lambda: UNet(bilinear=True),
     "resnet": lambda: ResNet(),
@@ -52,9 +52,9 @@ def _mostly_slow(name: str) -> Any:
 
 
 @pytest.mark.parametrize("to", TARGETS)
-@pytest.mark.parametrize("name", [_mostly_slow(name) for name in STRANGERS])
+@pytest.mark.parametrize("name", [_mostly_slow(name) for name in FOREIGN])
 def test_twins_have_the_property_and_the_original_is_untouched(name: str, to: str) -> None:
-    net = trained_looking(STRANGERS[name]())
+    net = trained_looking(FOREIGN[name]())
     before = copy.deepcopy(net.state_dict())
     twin, report = convert(net, to, example())
     assert report.certificate.scale is Status.PROVEN

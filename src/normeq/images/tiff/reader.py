@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 # Names of the images that a scanner of slides stores beside the slide.
 _SMALL_IMAGES = {"thumbnail", "label", "macro", "overview"}
-# So many files of an image in many are held open.
+# Of an image in many files, at most this many are held open.
 _OPEN_AT_ONCE = 64
 
 
