@@ -85,7 +85,7 @@ class Judge:
             return f"what the network removes has {self._level:.2f} times the level of the noise"
         levels = self._held_out.implied_levels(self._before)
         if float(levels.std()) > _UNEVEN * float(levels.mean()):
-            return "the level of the noise differs from place to place, unlike what is assumed"
+            return "the noise level varies from place to place, unlike the noise that is assumed"
         if min(self._held_out.mse(self._before, level) for level in self._plausible) <= 0:
             return "the error is smaller than the uncertainty of the noise level"
         return None

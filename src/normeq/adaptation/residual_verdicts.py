@@ -75,7 +75,7 @@ def findings(
             residual.amount,
             1.0,
             _AMOUNT,
-            "less was removed than noise of this level would be: the noise is weaker than "
+            "less was removed than noise of this level: the noise is weaker than "
             f"{_assumed(is_stated)}, or correlated; {_other_level(is_stated)}",
             "more was removed than noise of this level: the noise is stronger than "
             f"{_assumed(is_stated)}, or structure was removed; {_other_level(is_stated)}",
@@ -85,18 +85,17 @@ def findings(
             residual.brightness,
             1.0,
             _BRIGHTNESS,
-            "less was removed where the image is bright than the noise there: use --noise auto, "
-            "or --noise learned for images behind an unknown curve",
-            "more was removed where the image is bright than the noise there: the noise grows "
-            "with the signal; use --noise poisson-gaussian",
+            "too little was removed where the image is bright: use --noise auto, or --noise learned "
+            "for images behind an unknown curve",
+            "too much was removed where the image is bright: the noise grows with the signal; use "
+            "--noise poisson-gaussian",
         ),
         _judged(
             "detail of the result in it",
             residual.detail,
             0.0,
             (-_DETAIL, _DETAIL),
-            "the result has detail with the opposite sign in what was removed: it is sharper than "
-            "the image; use another --model",
+            "the result is sharper than the image: use another --model",
             "structure of the image was removed with the noise: lower --strength or --sigma",
         ),
         _judged(

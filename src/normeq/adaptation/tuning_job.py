@@ -247,12 +247,12 @@ def _result(
     gain = tuner.gain
     if doubt is not None:
         message = (
-            f"the original weights stay, because what is gained cannot be told: {doubt}; state "
-            "the noise if you know it better."
+            f"the original weights are kept, because the gain cannot be estimated: {doubt}; state "
+            "the noise if you know it."
         )
     elif gain is None or tuner.best is None:
         message = (
-            f"the original weights stay: after {tuner.step} steps the estimated squared error is "
+            f"the original weights are kept: after {tuner.step} steps the estimated squared error is "
             f"{100 * tuner.last.share:.2f} % lower, with a standard error of "
             f"{100 * tuner.last.error:.2f} %, which may be chance."
         )
