@@ -85,8 +85,8 @@ def findings(
             residual.brightness,
             1.0,
             _BRIGHTNESS,
-            "too little was removed where the image is bright: use --noise auto, or --noise learned "
-            "for images behind an unknown curve",
+            "too little was removed where the image is bright: use --noise auto, or, for images "
+            "behind an unknown curve, --noise learned",
             "too much was removed where the image is bright: the noise grows with the signal; use "
             "--noise poisson-gaussian",
         ),

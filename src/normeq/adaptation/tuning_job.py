@@ -252,8 +252,8 @@ def _result(
         )
     elif gain is None or tuner.best is None:
         message = (
-            f"the original weights are kept: after {tuner.step} steps the estimated squared error is "
-            f"{100 * tuner.last.share:.2f} % lower, with a standard error of "
+            f"the original weights are kept: after {tuner.step} steps the estimated squared error "
+            f"is {100 * tuner.last.share:.2f} % lower, with a standard error of "
             f"{100 * tuner.last.error:.2f} %, which may be chance."
         )
     else:
