@@ -19,6 +19,7 @@ from PIL import Image
 
 from normeq import __version__, denoise_files, images
 
+#: Formats that have no place for a note.
 SILENT = {"in.npy", "in.npz", "in.nii", "in.nii.gz", "in.ppm"}
 IMAGES = [name for name in SAMPLES if not name.endswith((".safetensors", ".toml", ".journal"))]
 
@@ -43,7 +44,8 @@ def test_results_can_be_told_from_raw_files(tmp_path: Path, name: str) -> None:
     files = [file for file in result.rglob("*") if file.is_file()] if result.is_dir() else [result]
     text = b"".join(file.read_bytes() for file in files)
     text = gzip.decompress(text) if name.endswith(".gz") else text
-    assert f"normeq {__version__}".encode() in text
+    noted = f"normeq {__version__}".encode() in text
+    assert noted, f"let `write` note its provenance in {name}, or add it to SILENT in {__file__}"
     before = images.read(tmp_path / name)
     after = images.read(result)  # OME-TIFF leaves axes of length one out
     np.testing.assert_allclose(np.squeeze(after), np.squeeze(np.rint(before / 2)), atol=0.5)
