@@ -28,6 +28,8 @@ LAYERS = {
     "gelu": nn.GELU,
     "sigmoid": nn.Sigmoid,
     "group norm": lambda: nn.GroupNorm(2, CHANNELS),
+    "batch norm": lambda: nn.BatchNorm2d(CHANNELS),
+    "enclosed batch norm": lambda: Enclosed(nn.BatchNorm2d(CHANNELS), offset=True),
     "instance norm without epsilon": lambda: nn.InstanceNorm2d(CHANNELS, eps=0.0),
     "median of neighbours": lambda: nn.MaxPool2d(3, 1, 1),
     "average": lambda: nn.AvgPool2d(3, 1, 1, count_include_pad=False),
@@ -136,7 +138,7 @@ def test_many_random_networks(body: nn.Module, odd: bool) -> None:
 
 def check(body: nn.Module, odd: bool) -> None:
     torch.manual_seed(0)
-    net = Whole(body).eval()
+    net = Whole(body).train(odd)
     image = torch.rand(1, 1, 6, 9 if odd else 8)
     certificate = certify(net, image)
     assert_sound(net, certificate, image.double())

@@ -281,8 +281,17 @@ def counted(x: Tensor) -> Tensor:
     return sums / torch.zeros(5, dtype=x.dtype).index_add(0, index, torch.ones_like(flat))
 
 
+def by_distances(x: Tensor) -> Tensor:
+    """Average pixels with weights that fall with the distance of their values."""
+    pixels = x.flatten(2).mT
+    weights = torch.exp(-torch.cdist(pixels, pixels) / x.std())
+    return (weights / weights.sum(-1, keepdim=True) @ pixels).mT.reshape(x.shape)
+
+
 CASES: dict[str, tuple[str, Callable[[Tensor], Tensor]]] = {
     "filter in frequency": ("proven", blurred),
+    "mean by distances": ("proven", by_distances),
+    "distances from a point": ("broken", lambda x: x + torch.cdist(x, x.new_ones(1, 1, 1, 5))),
     "magnitudes": ("broken", lambda x: x + torch.fft.fft2(x).abs().mean()),
     "magnitudes of differences": ("proven", lambda x: x + torch.fft.fft2(x - x.mean()).abs().sum()),
     "real part": ("proven", lambda x: torch.fft.ifft2(torch.fft.fft2(x)).real),

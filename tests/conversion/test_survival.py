@@ -10,6 +10,7 @@ import pytest
 import torch
 from helpers.foreign_networks import ResNet
 from torch import nn
+from torch.nn import functional as F
 
 from normeq.conversion import convert
 from normeq.conversion.converter import TARGETS
@@ -47,6 +48,32 @@ def test_torch_save(twin: nn.Module) -> None:
     again = torch.load(buffer, weights_only=False)
     assert torch.equal(again(image(1)), expected)
     assert again.state_dict().keys() == twin.state_dict().keys()
+
+
+class Pooling(nn.Module):
+    """Calls a function that pickle does not find, and has a part that its forward does not use."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.norm = nn.Conv2d(1, 4, 3, padding=1), nn.BatchNorm2d(4)
+        self.head, self.out = nn.Linear(2, 2), nn.Conv2d(4, 1, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        pooled = F.max_pool2d(F.relu(self.norm(self.conv(x))), 2)
+        return x + F.interpolate(self.out(pooled), scale_factor=2)
+
+
+def test_torch_save_keeps_unused_parts_and_modes() -> None:
+    net = Pooling().train()
+    net.norm.eval()
+    twin, _ = convert(net, "norm-equiv", image(0))
+    buffer = io.BytesIO()
+    torch.save(twin, buffer)
+    buffer.seek(0)
+    again = torch.load(buffer, weights_only=False)
+    assert torch.equal(again(image(1)), twin(image(1)))
+    assert again.state_dict().keys() == twin.state_dict().keys()
+    assert [m.training for m in again.modules()] == [m.training for m in twin.modules()]
 
 
 @torch.no_grad()

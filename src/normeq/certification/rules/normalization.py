@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from normeq.certification.operation import Operation, law
+from normeq.certification.operation import Operation, law, planes_like
 from normeq.certification.rules.demands import agree, alike, ignore_offset
-from normeq.certification.rules.products import WEIGHTED
+from normeq.certification.rules.products import WEIGHTED, as_shadow
 from normeq.certification.shadow import ANY, Property, Shadow, clean, lift, span
 
 NO_EPSILON = "no epsilon (0/0 = 0 instead), and its input's spread multiplied back at the end"
@@ -156,6 +156,19 @@ def vector_norm(
     if order == 0:
         common = replace(common, d=torch.zeros_like(common.d))
     return op.refreshed(common.map(lambda plane: plane.reshape(tuple(op.shapes[0]))))
+
+
+@law("_euclidean_dist", "_cdist_forward", many=True)
+def distances(op: Operation, a: Any, b: Any, order: float = 2.0, *_: Any) -> Any:
+    """Distances between vectors do not see an offset that all of them share (order 0 counts)."""
+    sides = [as_shadow(side).map(lambda plane: plane.reshape(-1)) for side in (a, b)]
+    d, c, v, slack = (
+        torch.cat([getattr(side, plane) for side in sides]) for plane in ("d", "c", "v", "slack")
+    )
+    common = alike(op, Shadow(d, c, v, slack), [0], "takes distances between").still()
+    if order == 0:
+        common = replace(common, d=torch.zeros_like(common.d))
+    return op.refreshed(planes_like(common.map(lambda plane: plane.reshape(())), op.shapes[0]))
 
 
 def _listed(dims: int | Sequence[int] | None, ndim: int) -> Sequence[int]:

@@ -7,6 +7,7 @@ takes: each gets a subclass of its class that reports calls to the tracer. Trace
 
 from __future__ import annotations
 
+import importlib
 import math
 import operator
 from collections.abc import Callable, Iterator, Sequence
@@ -208,7 +209,7 @@ class _GraphModule(fx.GraphModule):
 
     def __reduce__(self) -> tuple[Any, ...]:
         nodes = [
-            (node.op, node.name, node.target, *_with_names((node.args, node.kwargs)))
+            (node.op, node.name, _portable(node.target), *_with_names((node.args, node.kwargs)))
             for node in self.graph.nodes
         ]
         owned = {
@@ -216,7 +217,12 @@ class _GraphModule(fx.GraphModule):
             for node in self.graph.nodes
             if node.op in ("call_module", "get_attr")
         }
-        return _load, (owned, nodes, type(self).__name__, self.training)
+        state = {name: vars(self)[name] for name in _KEPT}
+        return _load, (owned, nodes, type(self).__name__, state)
+
+
+#: What a module holds besides its graph, used by that or not.
+_KEPT = ("_modules", "_parameters", "_buffers", "_non_persistent_buffers_set", "training")
 
 
 @dataclass(frozen=True)
@@ -226,6 +232,19 @@ class _NodeName:
     name: str
 
 
+@dataclass(frozen=True)
+class _FunctionName:
+    """The name of a function that pickle does not find by itself, such as ``F.max_pool2d``."""
+
+    module: str
+    name: str
+
+
+def _portable(target: Any) -> Any:
+    is_hidden = "<locals>" in getattr(target, "__qualname__", "")
+    return _FunctionName(target.__module__, target.__name__) if is_hidden else target
+
+
 def _with_names(arguments: Any) -> Any:
     def named(argument: Any) -> Any:
         return _NodeName(argument.name) if isinstance(argument, fx.Node) else argument
@@ -233,7 +252,9 @@ def _with_names(arguments: Any) -> Any:
     return fx.node.map_aggregate(arguments, named)
 
 
-def _load(owned: dict[str, Any], nodes: list[Any], name: str, training: bool) -> fx.GraphModule:
+def _load(
+    owned: dict[str, Any], nodes: list[Any], name: str, state: dict[str, Any]
+) -> fx.GraphModule:
     """Build the module that `_GraphModule.__reduce__` took apart."""
     graph = fx.Graph()
     known: dict[str, fx.Node] = {}
@@ -242,9 +263,13 @@ def _load(owned: dict[str, Any], nodes: list[Any], name: str, training: bool) ->
         return known[argument.name] if isinstance(argument, _NodeName) else argument
 
     for op, node_name, target, args, kwargs in nodes:
+        if isinstance(target, _FunctionName):
+            target = getattr(importlib.import_module(target.module), target.name)
         args, kwargs = fx.node.map_aggregate((args, kwargs), found)
         known[node_name] = graph.create_node(op, target, args, kwargs, node_name)
-    return _GraphModule(owned, graph, name).train(training)
+    loaded = _GraphModule(owned, graph, name)
+    vars(loaded).update(state)
+    return loaded
 
 
 def feeds_only(node: Any, user: fx.Node) -> TypeGuard[fx.Node]:
