@@ -1,4 +1,10 @@
-"""Proof of equivariance, or the operations that break it: kinds sent through a traced network."""
+"""Proof of equivariance, or the operations that break it: kinds sent through a traced network.
+
+`prover` is the whole. `tracing` turns a network into plain operations, `propagation` sends a
+`shadow`, which has a degree and a coefficient for each element, through all of them, and
+`judgement` applies the law of each, from `rules`. `measurement` measures what the proof must agree
+with, and `certificate` is the outcome.
+"""
 
 from normeq.certification.certificate import Certificate, Status
 from normeq.certification.measurement import Counterexample, Range

@@ -1,4 +1,8 @@
-"""The networks, each in every variant, and their weights."""
+"""The networks, each in every variant, and their weights.
+
+A module for each architecture uses the layers that `building_blocks` has for a variant.
+`registry` builds a network by its name, and `weights` saves and loads it.
+"""
 
 from normeq.models.building_blocks import VARIANTS, Variant
 from normeq.models.denoising_network import DenoisingNetwork, WrappedDenoisingNetwork

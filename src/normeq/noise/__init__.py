@@ -1,4 +1,9 @@
-"""Noise: drawing it, and measuring how much of it an image holds and how far it is correlated."""
+"""Noise: drawn, and estimated from an image: how strong it is and how far it is correlated.
+
+`simulation` draws noise, a `model` describes it, and `estimation` finds the model of an image: it
+measures blocks (`block_statistics`, `spectra`) and fits the model to them (`noise_fit`).
+`stabilisation` turns noise that depends on the signal into noise of one level.
+"""
 
 from normeq.noise.correlation import Correlation, autocorrelation_of_kernel, correlation_length
 from normeq.noise.estimation import (

@@ -1,4 +1,8 @@
-"""Training: recipes, patches made on the fly, the loop, and checkpoints."""
+"""Training: recipes, patches made on the fly, the loop, and checkpoints.
+
+`loop` is the whole: a `recipe` says what is computed, `data` makes noisy patches of clean images,
+`state` takes the steps, and `checkpoint` keeps the state on disk.
+"""
 
 from __future__ import annotations
 
