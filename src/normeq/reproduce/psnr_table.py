@@ -20,7 +20,7 @@ from normeq.reproduce.measuring import psnr_by_sigma
 from normeq.reproduce.plots import draw_lines
 from normeq.reproduce.scale import Scale
 from normeq.reproduce.trainable import usable
-from normeq.reproduce.verdicts import Claim, is_above, is_below, spread_of
+from normeq.reproduce.verdicts import Claim, are_equal, is_above, is_below, spread_of
 from normeq.reproduce.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def _claims(architecture: str, results: Measured, rising: float) -> list[Claim]:
             f"{title}: the three variants differ by less than 0.05 dB",
             "at most 0.05 dB",
             f"at most {gap(PAPER_FORMS):.2f} dB",
-            is_below(gap(PAPER_FORMS), _LARGEST_GAP, spread, rising),
+            are_equal(gap(PAPER_FORMS), _LARGEST_GAP, spread, rising),
             f"spread over seeds {spread:.3f} dB; the curves rose {rising:.2f} dB in the last fifth",
         ),
     ]

@@ -91,6 +91,28 @@ def is_above(value: float, limit: float, spread: float, rise: float = 0.0) -> Ve
     return is_below(-value, -limit, spread, rise)
 
 
+def are_equal(gap: float, limit: float, spread: float, rise: float) -> Verdict:
+    """Judge the claim that trained networks are within a limit of each other.
+
+    Nothing follows while training still brings more than that.
+
+    Parameters
+    ----------
+    gap, limit
+        Their distance, and what it should stay below.
+    spread, rise
+        See `is_below`.
+
+    Examples
+    --------
+    >>> are_equal(0.9, 0.05, spread=0.01, rise=0.02)
+    <Verdict.FAILS: 'does not hold'>
+    >>> are_equal(0.9, 0.05, spread=0.01, rise=0.1)
+    <Verdict.OPEN: 'not decidable at this scale'>
+    """
+    return Verdict.OPEN if rise > limit else is_below(gap, limit, spread, rise)
+
+
 def together(verdicts: Sequence[Verdict]) -> Verdict:
     """Judge a claim that consists of several: all must hold, and one that fails is enough.
 
