@@ -15,7 +15,6 @@ from torch.nn import functional as F
 import normeq
 from normeq.certification import Status
 from normeq.conversion import convert
-from normeq.errors import UsageError
 from normeq.nn import Enclosed, EquivariantAttention, SortPool
 from normeq.reproduce.networks import DnCNN, random_network
 
@@ -172,62 +171,6 @@ def test_attention(fused: bool) -> None:
     assert isinstance(twin.mix, nn.Linear if fused else EquivariantAttention)
 
 
-class Filled(nn.Module):
-    """Puts a constant beside the features, which follow the image."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.conv = nn.Conv2d(1, 1, 3, padding=1)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return torch.cat((self.conv(x), torch.ones_like(x)), 1).amax(1, keepdim=True)
-
-
-def test_what_has_no_counterpart_is_refused_by_name() -> None:
-    named = r"Filled \(test_convert.py:\d+\).*cat in the network itself \(test_convert.py:\d+\)"
-    with pytest.raises(UsageError, match=f"{named}.*norm-equiv-wrapped"):
-        convert(Filled(), "norm-equiv", example(size=8))
-
-
-class Undecided(nn.Module):
-    """Does one thing or the other, as the values decide."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.conv = nn.Conv2d(1, 1, 3, padding=1)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.conv(x) if x.max() > 1 else torch.sigmoid(x)
-
-
-class Refusing(nn.Module):
-    """Has a forward pass in its author's own source."""
-
-    def forward(self, x: torch.Tensor, sigma: torch.Tensor | None = None) -> torch.Tensor:
-        if sigma is not None:
-            return x * sigma.reshape(len(x), 1, 1, 1)
-        return x.argmax(1)
-
-
-@pytest.mark.parametrize(
-    ("build", "to", "extra", "message"),
-    [
-        (Undecided, "norm-equiv", (), r"it cannot be traced \(.*\) at test_convert\.py:\d+"),
-        (Refusing, "scale-equiv", (), "int64 numbers"),
-        (Refusing, "norm-equiv-wrapped", (), "int64 numbers"),
-        (
-            Refusing,
-            "norm-equiv-local",
-            (torch.tensor([0.1]),),
-            r"into a map \(test_convert\.py:\d+",
-        ),
-    ],
-)
-def test_a_refusal_names_the_line_of_the_users_code(build, to: str, extra, message: str) -> None:
-    with pytest.raises(UsageError, match=rf"{build.__name__} \(test_convert\.py:\d+\).*{message}"):
-        convert(build(), to, (example(), *extra))
-
-
 class OwnCalls(nn.Module):
     """Operations on numbers, masks and gates in the forward pass of the network itself."""
 
@@ -273,13 +216,6 @@ def test_masks_in_the_networks_own_forward(forward: str, enclosed: bool) -> None
     y = example(1, size=8).double()
     twin = twin.double()
     torch.testing.assert_close(twin(7 * y + 100, mask), 7 * twin(y, mask) + 100)
-
-
-@pytest.mark.parametrize("to", ["norm-equiv-wrapped", "norm-equiv-local"])
-def test_what_cannot_be_traced_can_be_wrapped(to: str) -> None:
-    twin, report = convert(Undecided(), to, example())
-    assert report.certificate.norm is Status.PROVEN
-    assert_sound(twin, report.certificate, example(1).double())
 
 
 @pytest.mark.parametrize("build", [lambda: Attentive(True), lambda: Squared()])
@@ -338,14 +274,6 @@ def test_the_local_form_is_local() -> None:
     torch.testing.assert_close(changed[..., far + 1 :], still[..., far + 1 :])
     constant = torch.full((1, 1, 9, 9), 7.0)
     torch.testing.assert_close(twin(constant), constant)
-
-
-def test_other_refusals() -> None:
-    with pytest.raises(UsageError, match="not a variant to convert to"):
-        convert(nn.Conv2d(1, 1, 1), "equivariant")
-    flat = nn.Sequential(nn.Conv2d(1, 2, 1), nn.Flatten())
-    with pytest.raises(UsageError, match="is not an image"):
-        convert(flat, "norm-equiv-residual", example())
 
 
 def test_a_network_of_this_package_converts_and_stays_close() -> None:
