@@ -13,6 +13,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 import normeq
+import normeq.conversion
 from normeq.errors import UsageError, WeightsError
 from normeq.models import Network, read_card
 
@@ -163,8 +164,17 @@ def test_loading_draws_no_random_numbers(tmp_path: Path) -> None:
 
 def test_only_registry_networks_are_saved(tmp_path: Path) -> None:
     net = normeq.models.UNet("norm-equiv", widths=(4,), blocks=1)
-    with pytest.raises(UsageError, match=r"built by normeq\.create"):
-        normeq.save(net, tmp_path / "net.safetensors", {})
+    for other in (net, torch.nn.Conv2d(1, 1, 1)):
+        with pytest.raises(UsageError, match=r"built by normeq\.create"):
+            normeq.save(other, tmp_path / "net.safetensors", {})
+
+
+def test_a_file_of_a_twin_says_how_it_is_loaded(tmp_path: Path) -> None:
+    net = torch.nn.Conv2d(1, 1, 3, padding=1)
+    twin, report = normeq.convert(net, "norm-equiv-wrapped", torch.rand(1, 1, 8, 8))
+    normeq.conversion.save_twin(twin, report, tmp_path / "twin.safetensors")
+    with pytest.raises(WeightsError, match=r"normeq\.conversion\.load_twin"):
+        normeq.load(tmp_path / "twin.safetensors")
 
 
 @pytest.mark.parametrize("quicker", [normeq.fold, normeq.nn.fuse])

@@ -48,7 +48,7 @@ def save(net: Network | Wrapped, path: str | os.PathLike[str], card: dict[str, A
     """
     from safetensors.torch import save as to_bytes
 
-    if not net.config:
+    if not getattr(net, "config", None):  # a twin, or a network of someone else
         raise UsageError(
             "only networks built by normeq.create can be saved with normeq.save; a twin is "
             "saved with normeq.conversion.save_twin."
@@ -154,6 +154,11 @@ def _opened(path: Path) -> Iterator[tuple[dict[str, Any], Any]]:
     try:
         with safe_open(path, framework="pt") as file:
             header = file.metadata() or {}
+            if "normeq-twin" in header:
+                raise WeightsError(
+                    f"{path} contains a converted twin, which your own code has to build: load it "
+                    "with normeq.conversion.load_twin(path, network)."
+                )
             if "normeq" not in header:
                 raise WeightsError(
                     f"{path} was not written by normeq.save: its header names no network."
