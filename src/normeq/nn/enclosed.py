@@ -19,6 +19,9 @@ class Enclosed(nn.Module):
     and what comes out of them scales again. Where the features have their usual size, the layer
     does what it does by itself.
 
+    A batch norm inside learns statistics of ratios: in training those of the batch, to which every
+    sample contributes relative to its own size, so that the law holds with a gain for each sample.
+
     With `offset`, the mean of the sample is taken away before and added after:
     ``e(λ·x + μ) = λ·e(x) + μ``.
 
