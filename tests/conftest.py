@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +18,10 @@ from hypothesis import settings
 
 if TYPE_CHECKING:
     from selenium.webdriver.chrome.webdriver import WebDriver
+
+# A run in the background ignores Ctrl-C, and so would the programs that tests start and interrupt.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("normeq", deadline=None, max_examples=25, derandomize=True)
 settings.load_profile("normeq")
