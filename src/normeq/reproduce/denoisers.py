@@ -190,6 +190,11 @@ def rise(curve: Sequence[tuple[int, float]]) -> float:
     return value - earlier[-1] if earlier else float("inf")
 
 
+def largest_rise(denoisers: Sequence[PaperDenoiser], workspace: Workspace) -> float:
+    """Return how much PSNR the network that still learns fastest gained at the end of training."""
+    return max(rise(each.curve(workspace)) for each in denoisers)
+
+
 def with_seeds(denoisers: Sequence[PaperDenoiser]) -> list[PaperDenoiser]:
     """Add the other seeds of the row that is repeated in every comparison."""
     added = []

@@ -19,7 +19,7 @@ from normeq.reproduce.denoisers import (
     REPEATED,
     TRAINED_AT,
     PaperDenoiser,
-    rise,
+    largest_rise,
     with_seeds,
 )
 from normeq.reproduce.measuring import image_function
@@ -81,7 +81,7 @@ def reproduce(workspace: Workspace) -> None:
     patches = _patches(clean)
     workspace.table("explicit-normalization-patches", patches)
     workspace.figure("explicit-normalization", lambda: _draw(by_lambda, by_shift, patches))
-    rising = max(rise(each.curve(workspace)) for each in listed)
+    rising = largest_rise(listed, workspace)
     workspace.judge("explicit-normalization", _claims(by_lambda, patches, rising))
 
 

@@ -5,7 +5,13 @@ from __future__ import annotations
 from functools import partial
 
 from normeq.reproduce import noise_generalization
-from normeq.reproduce.denoisers import ARCHITECTURES, TITLES, TRAINED_AT, PaperDenoiser, rise
+from normeq.reproduce.denoisers import (
+    ARCHITECTURES,
+    TITLES,
+    TRAINED_AT,
+    PaperDenoiser,
+    largest_rise,
+)
 from normeq.reproduce.measuring import noisy_psnr, psnr_by_sigma
 from normeq.reproduce.noise_generalization import SIGMAS, Measured, as_rows, claims, draw
 from normeq.reproduce.scale import Scale
@@ -47,7 +53,7 @@ def reproduce(workspace: Workspace) -> None:
             measured[kind] = results
             title = f"{TITLES[architecture]}, {kind} noise"
             rows += as_rows(title, results, noisy[kind])
-            judged += claims(title, results, max(rise(each.curve(workspace)) for each in listed))
+            judged += claims(title, results, largest_rise(listed, workspace))
         workspace.figure(f"noise-families-{architecture}", partial(draw, measured, noisy))
     workspace.table("noise-families", rows)
     workspace.judge("noise-families", judged)

@@ -15,7 +15,7 @@ from normeq.reproduce.denoisers import (
     TITLES,
     TRAINED_AT,
     PaperDenoiser,
-    rise,
+    largest_rise,
     with_seeds,
 )
 from normeq.reproduce.measuring import noisy_psnr, psnr_by_sigma
@@ -64,7 +64,7 @@ def reproduce(workspace: Workspace) -> None:
             (each.form, each.seed): psnr_by_sigma(each, workspace, images, sigmas)
             for each in listed
         }
-        rises[architecture] = max(rise(each.curve(workspace)) for each in listed)
+        rises[architecture] = largest_rise(listed, workspace)
     rows = [
         row
         for architecture, results in measured.items()

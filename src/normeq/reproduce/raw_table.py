@@ -22,7 +22,7 @@ from normeq.reproduce.denoisers import (
     REPEATED,
     TITLES,
     PaperDenoiser,
-    rise,
+    largest_rise,
     with_seeds,
 )
 from normeq.reproduce.measuring import image_function
@@ -88,7 +88,7 @@ def reproduce(workspace: Workspace) -> None:
     claims = []
     for architecture in ARCHITECTURES:
         own = [each for each in listed if each.architecture == architecture]
-        rising = max(rise(each.curve(workspace)) for each in own)
+        rising = largest_rise(own, workspace)
         claims += [_claim(scores, architecture, name, rising) for name in sets]
     workspace.judge("raw-table", claims)
 
