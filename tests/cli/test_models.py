@@ -6,6 +6,7 @@ from typer.testing import CliRunner
 from normeq.classical import METHODS
 from normeq.cli import app
 from normeq.models import read_card, shipped
+from normeq.models.releases import installed_release
 
 
 def test_every_model_has_a_line_that_describes_it() -> None:
@@ -14,8 +15,8 @@ def test_every_model_has_a_line_that_describes_it() -> None:
     described = dict(
         line.split(maxsplit=1) for line in result.stdout.splitlines() if line[0] == " "
     )
-    assert described.keys() == {*shipped(), *METHODS}
-    assert described["default"] == read_card("default")["description"]
+    assert described.keys() == {*map(str, map(installed_release, shipped())), *METHODS}
+    assert described["default@1"] == read_card("default")["description"]
     assert described["bm3d"] == "Filter groups of similar patches in 3-D, twice (needs --sigma)"
 
 

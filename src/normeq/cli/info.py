@@ -83,9 +83,10 @@ def _of_model(name: str) -> tuple[dict[str, Any], dict[str, Any]]:
     from normeq.classical import Method
     from normeq.denoising.names import resolve
     from normeq.denoising.onnx_network import OnnxNetwork
+    from normeq.models.releases import installed_release
 
     model = resolve(name)
-    rows: dict[str, Any] = {"model": name}
+    rows: dict[str, Any] = {"model": str(installed_release(name.lower()) or name)}
     for attribute in ("architecture", "variant", "equivariance", "blind", "channels"):
         if hasattr(model, attribute):
             rows[attribute] = getattr(model, attribute)

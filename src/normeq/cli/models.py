@@ -9,8 +9,12 @@ def models() -> None:
     """List the models that have a name: shipped networks and classical methods."""
     from normeq.classical import METHODS
     from normeq.models import read_card, shipped
+    from normeq.models.releases import installed_release
 
-    networks = {name: str(read_card(name).get("description", "")) for name in shipped()}
+    networks = {
+        str(installed_release(name)): str(read_card(name).get("description", ""))
+        for name in shipped()
+    }
     methods = {
         name: f"{method.description}{'' if method.blind else ' (needs --sigma)'}"
         for name, method in METHODS.items()

@@ -19,6 +19,7 @@ from normeq.denoising.onnx_denoiser import OnnxDenoiser
 from normeq.denoising.onnx_network import OnnxNetwork
 from normeq.errors import UsageError, reason
 from normeq.models import load, shipped
+from normeq.models.releases import without_version
 
 
 def resolve(name: str) -> Callable[..., Any]:
@@ -27,9 +28,10 @@ def resolve(name: str) -> Callable[..., Any]:
     Parameters
     ----------
     name
-        The name of shipped weights or of a classical method (`normeq.classical.METHODS`), in any
-        case, the path of a weights file or of an ONNX file, or ``package.module:factory``, a
-        function of no arguments that returns a network or any callable.
+        The name of shipped weights, perhaps with a version (``"default@1"``), or of a classical
+        method (`normeq.classical.METHODS`), in any case; the path of a weights file or of an ONNX
+        file; or ``package.module:factory``, a function of no arguments that returns a network or
+        any callable.
 
     Examples
     --------
@@ -57,8 +59,9 @@ def canonical(name: str) -> str:
     normeq.errors.UsageError: there is no model 'bm3', ... Did you mean 'bm3d'?
     """
     known = [*shipped(), *METHODS]
-    if name.lower() in known:
-        return name.lower()
+    bare = without_version(name.lower())
+    if bare in known:
+        return bare
     if is_factory(name) or os.path.isfile(name):
         return name
     raise UsageError(

@@ -26,6 +26,7 @@ from normeq.images import ImageFile, is_store, open_image
 from normeq.images.converting import Writer, writer_for
 from normeq.images.gzipped import pack
 from normeq.images.provenance import Provenance
+from normeq.models.releases import installed_release
 
 
 def denoise_file(
@@ -117,7 +118,7 @@ def _provenance(
     }
     return Provenance(
         f"normeq {__version__}",
-        walk.denoiser.name,
+        str(installed_release(walk.denoiser.name) or walk.denoiser.name),
         walk.denoiser.identity,
         source.path.name,
         options.runner.digest(source),

@@ -22,7 +22,8 @@ class Provenance:
     program
         Name and version.
     model, model_digest
-        Name of the denoiser, and a digest that is equal for equal results.
+        Name of the denoiser, with the version of shipped weights, and a digest that is equal for
+        equal results.
     input, input_digest
         Name of the file, and SHA-256 of its content.
     parameters
@@ -43,8 +44,8 @@ class Provenance:
     def as_line(self) -> str:
         """Return the most important of it, in ASCII and in less than 80 characters.
 
-        >>> Provenance("normeq 0.1.0", "default", "9f86d081884c7d65", "a.tif", "", {}).as_line()
-        'denoised by normeq 0.1.0, model default 9f86d081884c'
+        >>> Provenance("normeq 0.1.0", "default@1", "9f86d081884c7d65", "a.tif", "", {}).as_line()
+        'denoised by normeq 0.1.0, model default@1 9f86d081884c'
         """
         model = self.model.encode("ascii", "replace").decode()[:24]
         return f"denoised by {self.program}, model {model} {self.model_digest[:12]}"

@@ -18,6 +18,7 @@ from normeq._support.near_misses import suggestion
 from normeq.errors import NormeqError, UsageError, WeightsError, reason
 from normeq.models.network import Network, Wrapped
 from normeq.models.registry import create
+from normeq.models.releases import without_version
 
 _FORMAT = 1
 # Characters of the header, most of which is the card: a hundred times what ours have.
@@ -78,8 +79,8 @@ def load(source: str | os.PathLike[str]) -> Network | Wrapped:
     Parameters
     ----------
     source
-        The name of shipped weights (see `shipped`), in any case, or the path of a file written by
-        `save`.
+        The name of shipped weights (see `shipped`), in any case, perhaps with a version
+        (``"default@1"``), or the path of a file written by `save`.
     """
     path = _find(source)
     about, tensors = _read(path)
@@ -128,7 +129,7 @@ def shipped() -> list[str]:
 
 def _find(source: str | os.PathLike[str]) -> Path:
     """Turn a shipped name or a path into the path of a file that exists."""
-    name = str(source).lower()
+    name = without_version(str(source).lower())
     if name in shipped():
         return Path(str(resources.files("normeq") / "weights" / f"{name}.safetensors"))
     path = Path(source)

@@ -1,0 +1,78 @@
+"""Versions of the shipped weights, so that old results can be repeated."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import resources
+
+from normeq.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Release:
+    """Weights that were shipped under a name, at some time.
+
+    Attributes
+    ----------
+    name, version
+        The name, and a number that counts the weights it has stood for.
+    date
+        Since when.
+    sha256
+        Digest of the file.
+    """
+
+    name: str
+    version: int
+    date: str
+    sha256: str
+
+    def __str__(self) -> str:
+        return f"{self.name}@{self.version}"
+
+
+@lru_cache
+def releases() -> tuple[Release, ...]:
+    """List all weights that were ever shipped, the newest of each name last."""
+    text = resources.files("normeq").joinpath("weights", "releases.csv").read_text("utf-8")
+    return tuple(
+        Release(row["name"], int(row["version"]), row["date"], row["sha256"])
+        for row in csv.DictReader(text.splitlines())
+    )
+
+
+def installed_release(name: str) -> Release | None:
+    """Return the release that a name stands for here; None for a name without releases.
+
+    Examples
+    --------
+    >>> print(installed_release("default"))
+    default@1
+    """
+    return {release.name: release for release in releases()}.get(name)
+
+
+def without_version(name: str) -> str:
+    """Return ``NAME`` for ``NAME@VERSION``, if that version is installed, and others as they are.
+
+    Examples
+    --------
+    >>> without_version("default@1")
+    'default'
+    """
+    bare, _, version = name.partition("@")
+    installed = installed_release(bare)
+    if installed is None or not version.isdecimal():
+        return name
+    if int(version) == installed.version:
+        return bare
+    known = [release for release in releases() if release.name == bare]
+    wanted = next((release for release in known if release.version == int(version)), None)
+    if wanted is None:
+        raise UsageError(f"there is no {name}: there are {', '.join(map(str, known))}.")
+    raise UsageError(
+        f"{wanted} is not installed, only {installed}: pass the path of the file whose SHA-256 "
+        f"begins with {wanted.sha256[:12]}, from the normeq of {wanted.date} or soon after."
+    )
