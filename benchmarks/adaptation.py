@@ -4,7 +4,8 @@
 
 Set12 gets white noise of sigma 25, which the program has to estimate; FMD and CC15 hold real noise.
 Each image is adapted to on its own, with the defaults. Of FMD and CC15, every n-th image is taken
-(``--every``), in the order of their names. Rows that the file holds are not computed again, so
+(``--every``), in the order of their names. Ensembles, which take most of the time, can be left out
+(``--no-ensemble``). Rows that the file holds are not computed again, so
 that an interrupted run goes on; ``--share 0/2`` computes every second image, for two processes.
 A first run on FMD showed that dark images need a check of the noise estimate; its thresholds were
 set on synthetic dark images.
@@ -13,6 +14,7 @@ set on synthetic dark images.
 from __future__ import annotations
 
 import argparse
+import math
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -58,15 +60,16 @@ def cases(options: argparse.Namespace) -> Iterator[Case]:
                 yield Case(group, f"{pair.group} {number + 1}", pair.noisy, pair.clean)
 
 
-def measure(case: Case) -> dict[str, Any]:
-    """Return the PSNR of an image with and without adapting and ensembles."""
+def measure(case: Case, has_ensemble: bool) -> dict[str, Any]:
+    """Return the PSNR of an image with and without adapting and, if asked for, ensembles."""
     image = case.noisy.astype(np.float32)
     axes = "YXC" if image.ndim == 3 else "YX"
 
     def score(**how: Any) -> float:
         return psnr(normeq.denoise(image, axes=axes, **how) / 255, case.clean / 255)
 
-    plain, ensemble = score(), score(ensemble=8)
+    plain = score()
+    ensemble = score(ensemble=8) if has_ensemble else math.nan
     start, cpu = time.perf_counter(), time.process_time()
     try:
         tuned = normeq.adapt(image, axes=axes)
@@ -76,7 +79,7 @@ def measure(case: Case) -> dict[str, Any]:
         weights = "refused"
     seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
     adapted = score(model=tuned) if weights == "new" else plain
-    both = score(model=tuned, ensemble=8) if weights == "new" else ensemble
+    both = score(model=tuned, ensemble=8) if weights == "new" and has_ensemble else ensemble
     return {
         "images": case.group,
         "image": case.name,
@@ -112,7 +115,8 @@ def table() -> str:
 
 def _line(name: str, rows: list[dict[str, str]]) -> list[str]:
     def mean(column: str, digits: int = 2) -> str:
-        return f"{fmean(float(row[column]) for row in rows):.{digits}f}"
+        value = fmean(float(row[column]) for row in rows)
+        return "" if math.isnan(value) else f"{value:.{digits}f}"
 
     kept = sum(row["weights"] == "new" for row in rows)
     new = ("yes" if kept else "no") if len(rows) == 1 else f"{kept} of {len(rows)}"
@@ -127,6 +131,7 @@ def main() -> None:
     for name in ("set12", "fmd", "cc15"):
         parser.add_argument(f"--{name}", type=Path)
     parser.add_argument("--every", type=int, default=1)
+    parser.add_argument("--no-ensemble", action="store_true")
     parser.add_argument("--share", default="0/1")
     options = parser.parse_args()
     index, count = (int(number) for number in options.share.split("/"))
@@ -134,7 +139,7 @@ def main() -> None:
         done = read_csv(TABLE) if TABLE.exists() else []
         known = any((row["images"], row["image"]) == (case.group, case.name) for row in done)
         if number % count == index and not known:
-            row = measure(case)
+            row = measure(case, not options.no_ensemble)
             print(row, flush=True)
             add(row)
     fill(DOCS / "adapt.md", "adaptation", table())

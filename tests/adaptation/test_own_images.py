@@ -108,8 +108,8 @@ def test_other_units_give_the_same_result(net):
 class _MisleadingStream(TileStream):
     """Teaches a network to double the noise."""
 
-    def batch(self, number):
-        batch = super().batch(number)
+    def batch(self, number, is_lesson):
+        batch = super().batch(number, is_lesson)
         batch.target.copy_(2 * batch.given.inputs)
         return batch
 

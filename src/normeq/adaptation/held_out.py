@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from normeq.adaptation.noisy_planes import NoisyPlane, NoisyTile
+from normeq.adaptation.plane_grid import Cell, PlaneGrid
 from normeq.adaptation.risk import STEP, probe
 from normeq.adaptation.tile_batch import TileBatch, output_of
 from normeq.errors import InputError
@@ -27,15 +28,6 @@ _SIDES = (64, 32)
 # Pixels around a tile that are read with it: what lies beyond them matters little.
 _MARGIN = 32
 _PROBES = 2
-
-
-@dataclass(frozen=True)
-class Cell:
-    """A square of a plane that is held out."""
-
-    plane: int
-    rows: slice
-    columns: slice
 
 
 @dataclass(frozen=True)
@@ -75,27 +67,15 @@ def choose_cells(planes: Sequence[NoisyPlane], seed: int) -> list[Cell]:
         Of the choice.
     """
     for side in _SIDES:
-        grids = [(plane.size[0] // side, plane.size[1] // side) for plane in planes]
-        counts = np.array([down * across for down, across in grids])
-        total = int(counts.sum())
-        if total >= _SHARE * _FEWEST:
+        grid = PlaneGrid(planes, side)
+        if len(grid) >= _SHARE * _FEWEST:
             break
     else:
         raise InputError(
             "the images are too small to adapt to: together they must contain at least "
             f"{_SHARE * _FEWEST} squares of {_SIDES[-1]} x {_SIDES[-1]} pixels."
         )
-    chosen = np.random.default_rng([seed, 0]).choice(
-        total, min(_MOST, total // _SHARE), replace=False, shuffle=False
-    )
-    ends = np.cumsum(counts)
-    cells = []
-    for number in sorted(int(index) for index in chosen):
-        plane = int(np.searchsorted(ends, number, side="right"))
-        row, column = divmod(number - int(ends[plane] - counts[plane]), grids[plane][1])
-        rows = slice(row * side, (row + 1) * side)
-        cells.append(Cell(plane, rows, slice(column * side, (column + 1) * side)))
-    return cells
+    return grid.sample(min(_MOST, len(grid) // _SHARE), np.random.default_rng([seed, 0]))
 
 
 class HeldOut:

@@ -61,6 +61,13 @@ class NoisyTile:
     origin: float
     unit: float
 
+    def cut(self, rows: slice, columns: slice) -> NoisyTile:
+        """Return a part of it."""
+        inside = (slice(None), rows, columns)
+        return replace(
+            self, values=self.values[inside], known=self.known[inside], sigma=self.sigma[inside]
+        )
+
 
 @dataclass(frozen=True)
 class NoisyPlane:

@@ -12,9 +12,9 @@ from torch import Tensor
 
 from normeq.adaptation.held_out import HeldOut
 from normeq.adaptation.noisy_planes import NoisyPlane, NoisyTile
+from normeq.adaptation.teacher import Teacher
 from normeq.adaptation.tile_batch import TileBatch, stacked
 from normeq.denoising.ensemble import EVERY_SYMMETRY
-from normeq.noise import coloured
 
 Floats = NDArray[np.float64]
 
@@ -46,11 +46,12 @@ class _Drawn:
 class TileStream:
     """Batches by number: the same number gives the same batch, whatever was drawn before.
 
-    The loss needs no clean image. From a noisy image ``y = x + n``, noise ``z`` of the same law
-    gives two images, ``y + a·z`` and ``y - z/a``, whose noise is independent: a network that is
-    taught to predict one from the other learns to predict ``x`` (recorrupted-to-recorrupted;
-    Pang et al., 2021). Frames of one scene are such pairs by themselves (Noise2Noise; Lehtinen
-    et al., 2018).
+    No clean image is needed. Lessons are images of the teacher with new noise, which the network
+    learns to remove. The other batches do not depend on how good the teacher is: from a noisy
+    image ``y = x + n``, noise ``z`` of the same law gives two images, ``y + a·z`` and ``y - z/a``,
+    whose noise is independent. A network that predicts one from the other learns to predict ``x``
+    (recorrupted-to-recorrupted; Pang et al., 2021). Frames of one scene are such pairs by
+    themselves (Noise2Noise; Lehtinen et al., 2018).
 
     Parameters
     ----------
@@ -62,8 +63,8 @@ class TileStream:
         Of the draws.
     level
         The level of the noise, relative to the one the tiles are in units of.
-    repeated
-        Whether the frames of each image show one scene.
+    teacher
+        Gives the lessons; None if the frames of each image show one scene.
     """
 
     def __init__(
@@ -72,20 +73,26 @@ class TileStream:
         held_out: HeldOut,
         seed: int,
         level: float,
-        repeated: bool = False,
+        teacher: Teacher | None,
     ) -> None:
         self._planes = planes
         self._held_out = held_out
         self._seed = seed
         self._level = level
-        self._repeated = repeated
+        self._teacher = teacher
         self._ends = np.cumsum([math.prod(plane.size) for plane in planes])
         self._side = min(SIDE, *(min(plane.size) for plane in planes))
 
-    def batch(self, number: int) -> TuningBatch:
+    @property
+    def has_lessons(self) -> bool:
+        """Whether there is a teacher."""
+        return self._teacher is not None
+
+    def batch(self, number: int, is_lesson: bool) -> TuningBatch:
         """Draw the batch of a step."""
         rng = np.random.default_rng([self._seed, 2, number])
-        drawn = [self._draw(rng) for _ in range(BATCH)]
+        draw = self._taught if is_lesson else self._unseen
+        drawn = [draw(rng) for _ in range(BATCH)]
         symmetries = [EVERY_SYMMETRY[rng.integers(len(EVERY_SYMMETRY))] for _ in drawn]
         given = TileBatch.of(
             [each.tile for each in drawn],
@@ -97,22 +104,33 @@ class TileStream:
         target = stacked([symmetry(each.target) for symmetry, each in turned])
         return TuningBatch(given, target, stacked([turn(each.counts) for turn, each in turned]))
 
-    def _draw(self, rng: np.random.Generator) -> _Drawn:
+    def _taught(self, rng: np.random.Generator) -> _Drawn:
+        """Draw a tile of what the teacher made, and add noise."""
+        assert self._teacher is not None
+        lesson = self._teacher.lesson(int(rng.integers(len(self._teacher))))
+        rows, columns = self._rectangle(lesson.target.shape[1:], rng)
+        tile, target = lesson.tile.cut(rows, columns), lesson.target[:, rows, columns]
+        free = self._held_out.trains(
+            lesson.cell.plane,
+            _part(lesson.cell.rows, rows),
+            _part(lesson.cell.columns, columns),
+        )
+        given = target + self._noise(tile, rng)
+        return _Drawn(tile, given, target, (tile.known & free).astype(np.float64), 1.0)
+
+    def _unseen(self, rng: np.random.Generator) -> _Drawn:
+        """Draw a tile of a plane, with a target whose noise is independent of it."""
         number = int(np.searchsorted(self._ends, rng.integers(self._ends[-1]), side="right"))
         plane = self._planes[number]
-        rows, columns = (
-            slice(start, start + self._side)
-            for start in (int(rng.integers(extent - self._side + 1)) for extent in plane.size)
-        )
+        rows, columns = self._rectangle(plane.size, rng)
         tile = plane.tile(rows, columns)
         known = tile.known & self._held_out.trains(number, rows, columns)
         counts = known.astype(np.float64)
-        if self._repeated:
+        if self._teacher is None:
             target = plane.repetition(tile, rows, columns, rng)
             counts = counts * np.isfinite(target)
             return _Drawn(tile, tile.values, np.nan_to_num(target), counts, 1.0)
-        noise = coloured(rng.standard_normal(tile.values.shape), plane.correlation)
-        noise *= self._level * tile.sigma
+        noise = self._noise(tile, rng)
         return _Drawn(
             tile,
             tile.values + _STRENGTH * noise,
@@ -120,3 +138,18 @@ class TileStream:
             counts,
             math.hypot(1.0, _STRENGTH),
         )
+
+    def _rectangle(self, size: Sequence[int], rng: np.random.Generator) -> tuple[slice, slice]:
+        """Draw where a tile lies."""
+        row, column = (int(rng.integers(extent - self._side + 1)) for extent in size)
+        return slice(row, row + self._side), slice(column, column + self._side)
+
+    def _noise(self, tile: NoisyTile, rng: np.random.Generator) -> Floats:
+        """Draw noise of the law of a tile: white, since other noise needs repeated frames."""
+        noise: Floats = rng.standard_normal(tile.values.shape) * (self._level * tile.sigma)
+        return noise
+
+
+def _part(outer: slice, inner: slice) -> slice:
+    """Return a part of a range, counted from where the range is counted from."""
+    return slice(outer.start + inner.start, outer.start + inner.stop)

@@ -18,7 +18,8 @@ from normeq.nn import fuse
 from normeq.training.checkpoint import Checkpoint
 
 # Chosen on photographs and textures that are in no test set: see docs/adapt.md.
-_RATE = 1e-4
+_LESSON_RATE = 5e-4
+_RATE = 2e-4
 _BETAS = (0.9, 0.99)
 _WARMUP = 10
 # Longer gradients are shortened to this.
@@ -30,6 +31,9 @@ _MEMORY = 0.9
 class Tuner:
     """A copy of a network that is being tuned; the original stays as it is.
 
+    The first half of the steps are lessons, if there is a teacher. The second half starts from the
+    best weights so far, which are the original ones if the lessons gained nothing for certain.
+
     Parameters
     ----------
     net
@@ -39,7 +43,7 @@ class Tuner:
     judge
         What judges the weights.
     steps
-        After how many steps the rate has fallen to zero.
+        How many there are; the rate falls to zero at the end of each half.
     saved
         A state to continue from.
     """
@@ -55,13 +59,15 @@ class Tuner:
         self._stream = stream
         self._judge = judge
         self._steps = steps
+        self._lessons = steps // 2 if stream.has_lessons else 0
+        self._original = net
         self._network = copy.deepcopy(net).train().requires_grad_(True)
         self._network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self._average = copy.deepcopy(self._network).eval().requires_grad_(False)
         # The twins share the parameters of the networks, and take less time.
         self._tuned, self._judged = fuse(self._network), fuse(self._average)
         self._parameters = list(self._network.parameters())
-        self._optimizer = torch.optim.Adam(self._parameters, _RATE, betas=_BETAS)
+        self._optimizer = torch.optim.Adam(self._parameters, betas=_BETAS)
         self.step = 0
         #: The weights that gain most for certain, and their gain; None while nothing is gained.
         self.best: dict[str, Tensor] | None = None
@@ -73,7 +79,10 @@ class Tuner:
 
     def advance(self) -> None:
         """Take one step."""
-        batch = self._stream.batch(self.step)
+        is_lesson = self.step < self._lessons
+        if self.step == self._lessons:
+            self._start_again()
+        batch = self._stream.batch(self.step, is_lesson)
         for group in self._optimizer.param_groups:
             group["lr"] = self._rate()
         device = self._parameters[0].device
@@ -87,13 +96,25 @@ class Tuner:
             self._optimizer.step()
         self._optimizer.zero_grad()
         self.step += 1
-        self._follow(min(_MEMORY, self.step / (self.step + 1)))
+        taken = self.step - (0 if is_lesson else self._lessons)
+        self._follow(min(_MEMORY, taken / (taken + 1)))
+
+    def _start_again(self) -> None:
+        """Go back to the best weights, and forget how the optimiser got where it is."""
+        weights = self.best or self._original.state_dict()
+        self._network.load_state_dict(weights)
+        self._average.load_state_dict(weights)
+        self._optimizer.state.clear()
 
     def _rate(self) -> float:
         """Return the rate of the next step: it rises at first, and falls to zero in the end."""
-        rise = min(1.0, (self.step + 1) / _WARMUP)
-        fall = 0.5 * (1 + math.cos(math.pi * min(1.0, self.step / self._steps)))
-        return _RATE * rise * fall
+        if self.step < self._lessons:
+            taken, steps, rate = self.step, self._lessons, _LESSON_RATE
+        else:
+            taken, steps, rate = self.step - self._lessons, self._steps - self._lessons, _RATE
+        rise = min(1.0, (taken + 1) / _WARMUP)
+        fall = 0.5 * (1 + math.cos(math.pi * min(1.0, taken / steps)))
+        return rate * rise * fall
 
     def _halves(self, device: torch.device) -> bool:
         """Tell whether the convolutions of a step run in bfloat16, if that is faster here."""

@@ -14,6 +14,7 @@ from typing import Any
 from normeq.adaptation.held_out import HeldOut
 from normeq.adaptation.judge import Judge
 from normeq.adaptation.noisy_planes import NoisyPlane, noisy_planes, without_strength
+from normeq.adaptation.teacher import Teacher
 from normeq.adaptation.tile_stream import TileStream
 from normeq.adaptation.tuner import Tuner
 from normeq.adaptation.tuning_options import TuningOptions
@@ -26,6 +27,7 @@ from normeq.denoising.preparation import Choice
 from normeq.errors import InputError, UsageError
 from normeq.images.source import ImageSource
 from normeq.models import DenoisingNetwork
+from normeq.nn import fuse
 from normeq.noise import NoiseModel
 from normeq.training import checkpoint
 from normeq.training.interruption import stop_requests
@@ -92,7 +94,8 @@ def tune(
     level = 1.0 if is_known else held_out.implied_level(before)
     judge = Judge(held_out, before, level)
     doubt = None if is_known else judge.doubt()
-    stream = TileStream(planes, held_out, options.seed, level, options.same_scene)
+    teacher = None if options.same_scene else Teacher(fuse(net), planes, options.seed, level)
+    stream = TileStream(planes, held_out, options.seed, level, teacher)
     tuner = Tuner(net, stream, judge, options.steps, _saved(options))
     stopped = False if doubt else _run(tuner, judge, options, report, start)
     about = {

@@ -9,7 +9,7 @@ from normeq.errors import UsageError
 from normeq.images.bayer import Bayer
 
 #: Steps of a run that is not told how many.
-STEPS = 120
+STEPS = 160
 
 
 @dataclass(frozen=True)
