@@ -51,6 +51,12 @@ def test_the_table_of_the_inverse_continues_as_the_series():
         assert (slopes <= smooth).all()
 
 
+def test_the_inverse_inverts_the_mean():
+    transform = GeneralizedAnscombe(gain=2.0, base=-7.0, read_noise=1.5)
+    levels = np.linspace(5.0, 500.0, 100)
+    np.testing.assert_allclose(transform.inverse(transform.mean(levels)), levels, rtol=1e-3)
+
+
 def test_many_photons_follow_the_known_limit():
     transform = GeneralizedAnscombe(gain=1.0, base=0.0)
     stable = np.array([1e3, 1e6])

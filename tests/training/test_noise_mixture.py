@@ -103,6 +103,24 @@ def test_cameras_correlate_and_compress():
     assert max(told_length(each, 1) for each in given) > 0.5
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_stabilised_noise_is_unbiased_and_has_the_told_level_where_there_are_photons(seed):
+    given = sample(seed, stabilised=1.0)
+    noise = given.noisy - given.target
+    bright = given.target > np.median(given.target)
+    assert noise[bright].std() == pytest.approx(LEVEL, rel=0.05)
+    assert abs(noise.mean()) < 0.02 * LEVEL
+    assert np.all(given.sigma == np.float32(LEVEL))
+    # The target is a rising function of the scene, which the unbiased inverse turns back into it.
+    order = np.argsort(CLEAN, axis=None)
+    assert np.all(np.diff(given.target.ravel()[order]) >= 0)
+
+
+def test_a_dark_patch_is_not_stabilised():
+    clean = np.zeros((1, 32, 32), np.float32)
+    assert np.array_equal(sample(0, clean, stabilised=1.0).target, clean)
+
+
 def test_not_told_is_zero_everywhere():
     given = sample(not_told=1.0)
     assert not given.sigma.any()
@@ -166,7 +184,8 @@ def test_channels_may_share_noise_and_differ_in_level(colored):
 
 
 def test_every_array_has_single_precision():
-    everything = {"colored": 0.3, "camera": 0.4, "smooth": 0.4, "signal": 0.4, "understated": 0.5}
+    kinds = {"colored": 0.3, "camera": 0.4, "stabilised": 0.3, "smooth": 0.4, "signal": 0.4}
+    everything = {**kinds, "understated": 0.5}
     for seed in range(20):
         given = sample(seed, CLEAN[:, :32, :32], **everything)
         arrays = (given.noisy, given.target, given.sigma, given.correlation)

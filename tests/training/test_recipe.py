@@ -69,7 +69,10 @@ def test_the_two_first_default_models_are_one_network_with_and_without_a_noise_m
     ("override", "sentence"),
     [
         ("data.mixture.tinted=1", "unknown field 'data.mixture.tinted'; allowed here: colored"),
-        ("data.mixture={colored=0.7, camera=0.4}", "the shares colored, camera add up to more"),
+        (
+            "data.mixture={colored=0.7, camera=0.4}",
+            "the shares colored, camera, stabilised add up to more",
+        ),
         ("optimization.stps=3", "unknown field 'optimization.stps'; allowed here: steps, batch"),
         ("steps=3", "unknown field 'steps'; allowed here: description, seed, network"),
         ("network.variant=equal", "'network.variant' is 'equal'; input should be 'ordinary'"),

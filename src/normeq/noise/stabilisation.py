@@ -93,6 +93,11 @@ class GeneralizedAnscombe:
         stable *= 2.0
         return stable
 
+    def mean(self, values: ArrayLike) -> Floats:
+        """Return the mean of ``T(y)`` where the mean of ``y`` is given: what `inverse` inverts."""
+        transformed = _inverse_table(self.read_noise / self.gain)[0]
+        return np.interp(np.asarray(values, np.float64), self.inverse(transformed), transformed)
+
     def inverse(self, values: ArrayLike) -> Floats:
         transformed, corrections, slope = _inverse_table(self.read_noise / self.gain)
         stable = np.asarray(values, dtype=np.float64)

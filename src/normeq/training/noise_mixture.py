@@ -29,6 +29,10 @@ _CHANNEL_FACTORS = (-0.7, 0.7)
 # Share of the variance that grows with the signal, and the mean below which there is no signal.
 _SIGNAL_SHARE = (0.3, 1.0)
 _DARK = 0.02
+# Of stabilised noise, the share of the variance that is photon noise at the mean of the patch, and
+# read noises in photons: a few, because each needs a table of the transform.
+_PHOTON_SHARE = (0.4, 1.0)
+_READ_NOISES = (0.0, 0.0, 0.25, 0.5, 1.0, 2.0)
 # Widths of the blur that stands for the estimate of the signal which a map is computed from.
 _SIGNAL_BLUR = (1.5, 4.0)
 _JPEG_QUALITY = (75, 98)
@@ -92,7 +96,9 @@ def noisy_sample(
     which = rng.random()
     if which < mixture.camera:
         return _told(_with_camera_noise(clean, level, mixture, rng), mixture, rng)
-    colored = which < mixture.camera + mixture.colored
+    if mixture.camera <= which < mixture.camera + mixture.stabilised and clean.mean() > _DARK:
+        return _told(_with_stabilised_noise(clean, level, rng), mixture, rng)
+    colored = 0 <= which - mixture.camera - mixture.stabilised < mixture.colored
     return _told(_with_noise(clean, level, kind, colored, mixture, rng), mixture, rng)
 
 
@@ -188,6 +194,22 @@ def _with_photon_noise(clean: Floats, level: float, rng: np.random.Generator) ->
     noisy = exact.astype(np.float32)
     sigma = _level_from(noisy, clean, level, share, rng)
     return NoisyPatch(clean, noisy, sigma, _WHITE, level)
+
+
+def _with_stabilised_noise(clean: Floats, level: float, rng: np.random.Generator) -> NoisyPatch:
+    """Add photon and read noise, and stabilise it: few photons leave noise that is not Gaussian.
+
+    The result is scaled such that the noise has the given level again.
+    """
+    gain = rng.uniform(*_PHOTON_SHARE) * level**2 / float(clean.mean())
+    read_noise = gain * float(rng.choice(_READ_NOISES))
+    transform = noise.GeneralizedAnscombe(gain, read_noise**2, read_noise)
+    counted = noise.poisson_gaussian(np.maximum(clean, 0), gain, read_noise, rng)
+    noisy, mean = (
+        (level * stable).astype(np.float32)
+        for stable in (transform.forward(counted), transform.mean(clean))
+    )
+    return NoisyPatch(mean, noisy, _flat(clean, level), _WHITE, level)
 
 
 def _signal_variance(signal: Floats, clean: Floats, share: float) -> Floats:

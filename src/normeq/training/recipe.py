@@ -57,6 +57,8 @@ class Mixture(_Section):
     widths: tuple[Positive, Positive] = (0.3, 1.6)
     #: Noise processed as cameras do: interpolated from a mosaic or smoothed, compressed to JPEG.
     camera: Fraction = 0.0
+    #: Photon and read noise behind the transform that `normeq.denoise` puts around a network.
+    stabilised: Fraction = 0.0
     #: A level that varies smoothly over the image, or grows with the signal as photon noise.
     smooth: Fraction = 0.0
     signal: Fraction = 0.0
@@ -74,7 +76,7 @@ class Mixture(_Section):
     @model_validator(mode="after")
     def _consistent(self) -> Mixture:
         groups = (
-            ("colored", "camera"),
+            ("colored", "camera", "stabilised"),
             ("smooth", "signal"),
             ("not_told", "understated", "inexact"),
         )
