@@ -49,8 +49,8 @@ def test_every_shipped_recipe_is_valid_and_describes_itself(name):
         assert new_network(recipe.network).variant == recipe.network.variant
 
 
-def test_the_default_network_takes_all_maps_within_its_budget():
-    stages = [load_recipe(name).network for name in ("default-white", "default")]
+def test_the_network_for_real_noise_takes_all_maps_within_its_budget():
+    stages = [load_recipe(name).network for name in ("default-white", "default-real")]
     assert stages[0].size == stages[1].size
     with torch.device("meta"):
         networks = [new_network(stage) for stage in stages]
@@ -108,7 +108,7 @@ def test_overrides_are_written_as_in_toml_with_or_without_quotes():
 
 
 def test_what_a_recipe_sets_can_be_taken_away():
-    settings = load_recipe("default", ["optimization.ema=none", "optimization.clip=none"])
+    settings = load_recipe("default-real", ["optimization.ema=none", "optimization.clip=none"])
     assert (settings.optimization.ema, settings.optimization.clip) == (None, None)
 
 
