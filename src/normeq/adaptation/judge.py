@@ -16,8 +16,10 @@ from torch import nn
 from normeq.adaptation.held_out import HeldOut, Terms
 from normeq.adaptation.risk import mean_risk
 
-# Noise levels beside the estimated ones that are still plausible.
+# By how much the noise level may be wrong: where it is uniform or stated, and where an estimate had
+# to find out how it grows with the signal (docs/noise.md shows how far such estimates are off).
 _DOUBT = 0.01
+_SIGNAL_DOUBT = 0.05
 # What is removed may differ this much from the noise that is assumed: in level, and, as a standard
 # deviation, from tile to tile. Beyond that, as where light is so scarce that no transform makes the
 # noise uniform, the estimates are wrong by more than there is to gain.
@@ -69,13 +71,17 @@ class Judge:
         Terms of the network it starts from.
     level
         The level of the noise, relative to the one the tiles are in units of.
+    is_rough
+        Whether it was estimated how the noise grows with the signal.
     """
 
-    def __init__(self, held_out: HeldOut, before: Terms, level: float) -> None:
+    def __init__(
+        self, held_out: HeldOut, before: Terms, level: float, is_rough: bool = False
+    ) -> None:
         self._held_out = held_out
         self._before = before
         self._level = level
-        self._plausible = plausible_levels(level)
+        self._plausible = plausible_levels(level, _SIGNAL_DOUBT if is_rough else _DOUBT)
         self._mse_before = max(held_out.mse(before, level), _LEAST_ERROR)
         self.rmse_before = held_out.rmse(before, level)
 
@@ -109,11 +115,11 @@ class Judge:
         return Gain(fall.mse / self._mse_before, fall.error / self._mse_before, rmse)
 
 
-def plausible_levels(level: float) -> tuple[float, float]:
+def plausible_levels(level: float, doubt: float = _DOUBT) -> tuple[float, float]:
     """Return the lowest and the highest plausible level, relative to the estimated one.
 
     >>> low, high = plausible_levels(1.05)
     >>> round(low, 3), round(high, 3)
     (0.99, 1.06)
     """
-    return min(1.0, level) * (1 - _DOUBT), max(1.0, level) * (1 + _DOUBT)
+    return min(1.0, level) * (1 - doubt), max(1.0, level) * (1 + doubt)

@@ -92,7 +92,8 @@ def tune(
     before = held_out.terms(net)
     is_known = stated or options.same_scene
     level = 1.0 if is_known else held_out.implied_level(before)
-    judge = Judge(held_out, before, level)
+    grows = any(plane.noise.transform is not None for plane in planes)
+    judge = Judge(held_out, before, level, is_rough=grows and not is_known)
     doubt = None if is_known else judge.doubt()
     teacher = None if options.same_scene else Teacher(fuse(net), planes, options.seed, level)
     stream = TileStream(planes, held_out, options.seed, level, teacher)
