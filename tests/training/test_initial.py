@@ -66,6 +66,31 @@ def test_a_deeper_network_begins_as_the_shallower_one_it_starts_from(tmp_path, v
     assert learning
 
 
+@pytest.mark.parametrize("maps", [{}, {"takes_sigma": "optional", "takes_correlation": True}])
+def test_a_colour_network_begins_by_correcting_colours_as_the_gray_one_corrects_their_mean(
+    tmp_path, maps
+):
+    path = tmp_path / "gray.safetensors"
+    gray = initial_network(described("norm-equiv-residual", **maps))
+    normeq.save(gray, path, {"hours": 1})
+    colour = initial_network(
+        described("norm-equiv-residual", **maps, channels=3, separate_channels=True, init=str(path))
+    )
+    assert colour.card["started_from"]["hours"] == 1
+    image = torch.rand(2, 3, 16, 16)
+    mean = image.mean(1, keepdim=True)
+    sigma = torch.rand(2, 1, 16, 16).add(0.1)
+    lengths = torch.rand(2, 2, 1, 1)
+    told = [(), ()]
+    if maps:
+        level = sigma / 3**0.5  # of the mean of three channels
+        told = [(sigma, sigma * (1 + lengths)), (level, level * (1 + lengths))]
+    expected = image + gray(mean, *told[1]) - mean
+    torch.testing.assert_close(colour(image, *told[0]), expected)
+    colour(image, *told[0]).square().sum().backward()
+    assert all(parameter.grad.any() for parameter in colour.parameters())
+
+
 def test_the_same_network_starts_where_the_other_ended(tmp_path):
     path = tmp_path / "net.safetensors"
     net = initial_network(described("norm-equiv"))

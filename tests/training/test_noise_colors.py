@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 
 from normeq.noise import correlation_length
-from normeq.training.noise_colors import colored_noise, interpolated_noise, random_colored_noise
+from normeq.training.noise_colors import (
+    colored_noise,
+    far_reaching_noise,
+    interpolated_noise,
+    random_colored_noise,
+)
 
 
 def length_of(noise: np.ndarray, axis: int) -> float:
@@ -46,3 +51,23 @@ def test_interpolated_noise_has_unit_variance_and_is_correlated():
     noise = interpolated_noise((1, 200, 200), np.random.default_rng(0))
     assert noise.std() == pytest.approx(1, rel=0.03)
     assert length_of(noise, 1) > 0.4
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_far_reaching_noise_is_weak_and_reaches_several_pixels(seed):
+    noise = far_reaching_noise((1, 256, 256), np.random.default_rng(seed))
+    assert 0.15 < noise.std() < 0.7
+    lags = [(noise[:, :, 3:] * noise[:, :, :-3]).mean(), (noise[:, 3:] * noise[:, :-3]).mean()]
+    assert max(lags) > 0.25 * (noise**2).mean()
+
+
+def test_far_reaching_noise_is_mostly_streaks():
+    """Along a streak it reaches further than diagonally by as much."""
+    streaks = 0
+    for seed in range(40):
+        noise = far_reaching_noise((1, 128, 128), np.random.default_rng(seed))
+        diagonal = (noise[:, 3:, 3:] * noise[:, :-3, :-3]).mean()
+        across = (noise[:, :, 3:] * noise[:, :, :-3]).mean()
+        down = (noise[:, 3:] * noise[:, :-3]).mean()
+        streaks += diagonal < 0.15 * (noise**2).mean() < max(across, down)
+    assert 20 < streaks < 36

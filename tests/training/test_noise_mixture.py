@@ -46,6 +46,14 @@ def test_coloured_noise_has_its_level_and_its_lengths(seed):
         assert told_length(given, axis) == pytest.approx(length_of(noise, axis), abs=0.15)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_the_far_reaching_part_of_noise_is_not_told(seed):
+    near, given = sample(seed, colored=1.0), sample(seed, colored=1.0, far=1.0)
+    assert np.array_equal(given.target, near.target)
+    assert np.array_equal(given.sigma, np.full_like(given.sigma, LEVEL))
+    assert LEVEL < (given.noisy - given.target).std() < 1.3 * LEVEL
+
+
 def test_colours_span_the_widths_and_are_anisotropic():
     lengths = np.array(
         [[told_length(sample(seed, colored=1.0), axis) for axis in (1, 2)] for seed in range(40)]

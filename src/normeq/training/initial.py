@@ -14,6 +14,8 @@ import normeq
 from normeq import models
 from normeq.errors import WeightsError
 from normeq.models.building_blocks import ResidualBlock
+from normeq.models.unet import UNet
+from normeq.training.color_start import in_color
 from normeq.training.recipe import NetworkSettings
 
 
@@ -34,13 +36,17 @@ def initial_network(recipe: NetworkSettings) -> models.Network | models.Wrapped:
     """Create the network of a recipe, with the weights of `recipe.init` where it names some.
 
     The other network may be narrower, have fewer residual blocks, or take fewer noise maps: the
-    new one then begins by computing what the other one does. Its card says where it comes from.
+    new one then begins by computing what the other one does. A colour network may begin as a gray
+    one (see `in_color`). Its card says where it comes from.
     """
     network = new_network(recipe)
     if recipe.init is not None:
         other = normeq.load(recipe.init)
+        card = other.card
+        if recipe.separate_channels and isinstance(other, UNet) and other.channels == 1:
+            other = in_color(other)
         _take_over(network, other, recipe.init)
-        network.card = {"started_from": {"weights": recipe.init, **other.card}}
+        network.card = {"started_from": {"weights": recipe.init, **card}}
     return network
 
 

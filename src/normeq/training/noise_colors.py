@@ -18,6 +18,12 @@ Lengths = tuple[float, float]
 _LONG_TAILS = 0.25
 _PARTLY_WHITE = 0.3
 _MOST_WHITE = 0.5
+# Widths in pixels of far-reaching noise, along streaks and across them; the share of it that is
+# smooth in both directions; its variance beside that of the rest.
+_FAR_WIDTHS = (2.0, 5.0)
+_STREAK_WIDTHS = (0.3, 1.2)
+_FAR_BOTH_WAYS = 0.3
+_FAR_VARIANCE = (0.03, 0.4)
 
 
 def random_colored_noise(
@@ -63,6 +69,25 @@ def colored_noise(
     1.0 ['1.3', '0.0']
     """
     return _filtered(shape, [_kernel(width, False) for width in widths], 0.0, rng)
+
+
+def far_reaching_noise(shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
+    """Draw a weak part of noise that reaches far, which estimates take for the signal.
+
+    Mostly streaks down and across, as sensors and processing leave them; else clouds. Beside noise
+    of unit variance it has a variance of 0.03 to 0.4.
+    """
+    across, down = rng.uniform(*_FAR_WIDTHS, 2)
+    thin = rng.uniform(*_STREAK_WIDTHS, 2)
+    level = np.float32(math.sqrt(rng.uniform(*_FAR_VARIANCE)))
+    if rng.random() < _FAR_BOTH_WAYS:
+        return level * colored_noise(shape, (down, across), rng)[0]
+    angle = rng.uniform(0, math.pi / 2)
+    rows, columns = (
+        colored_noise(shape, widths, rng)[0] for widths in ((thin[0], across), (down, thin[1]))
+    )
+    streaks: Floats = np.float32(math.cos(angle)) * rows + np.float32(math.sin(angle)) * columns
+    return level * streaks
 
 
 def interpolated_noise(shape: tuple[int, ...], rng: np.random.Generator) -> Floats:

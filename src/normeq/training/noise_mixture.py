@@ -15,7 +15,12 @@ from scipy import ndimage
 
 from normeq import noise
 from normeq.noise import correlation_length
-from normeq.training.noise_colors import Lengths, interpolated_noise, random_colored_noise
+from normeq.training.noise_colors import (
+    Lengths,
+    far_reaching_noise,
+    interpolated_noise,
+    random_colored_noise,
+)
 from normeq.training.recipe import Mixture
 from normeq.training.samples import Floats, Sample
 
@@ -139,6 +144,8 @@ def _with_noise(
         return _with_photon_noise(clean, level, rng)
     if colored:
         unit, lengths = random_colored_noise(clean.shape, mixture.widths, rng)
+        if mixture.far and rng.random() < mixture.far:
+            unit = unit + far_reaching_noise(clean.shape, rng)
     else:
         unit, lengths = noise.draw(kind, clean.shape, 1.0, rng), _WHITE
     if len(clean) > 1 and rng.random() < mixture.mixed_channels:

@@ -55,6 +55,8 @@ class Mixture(_Section):
     #: Correlated noise: smoothed by kernels of these widths in pixels, and partly white.
     colored: Fraction = 0.0
     widths: tuple[Positive, Positive] = (0.3, 1.6)
+    #: Of correlated noise, the share with a weak part that reaches further. It is not told.
+    far: Fraction = 0.0
     #: Noise processed as cameras do: interpolated from a mosaic or smoothed, compressed to JPEG.
     camera: Fraction = 0.0
     #: Photon and read noise behind the transform that `normeq.denoise` puts around a network.
