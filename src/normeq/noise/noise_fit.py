@@ -26,11 +26,22 @@ _QUIET_AT_LEVEL = 0.05
 _FEWEST_AT_LEVELS = 50
 _BLOCKS_A_LEVEL = 128
 _ROUNDS = 3
-# Texture falls with frequency. The level is measured where noise dominates: a coefficient with
-# noise power s counts as (s / (s + texture))², with texture = (0.7 / frequency)⁸ + 0.2.
-_TEXTURE_FREQUENCY = 0.7
-_TEXTURE_POWER = 8.0
-_TEXTURE_FLOOR = 0.2
+# How much each frequency counts in the choice of quiet blocks. The correlation is measured at all
+# of them: at the lowest, haze and gradients look like it, at the highest, sharp texture passes for
+# white noise, and the many high ones must not drown the few low ones.
+_QUIET_AT_LOW = np.where(spectra.COSINE_INNER & (spectra.COSINE_FREQUENCY < 0.6), 1.0, 0.0)
+_QUIET_EVERYWHERE = np.where(
+    spectra.COSINE_INNER, 1.0 / np.maximum(spectra.COSINE_FREQUENCY, 1e-9), 0.0
+)
+# The level is measured where noise dominates: a coefficient with noise power s counts as
+# (s / (s + texture))². Texture behind optics falls steeply with frequency, faster than correlated
+# noise, which then dominates at high ones; that of a sharp photograph falls more slowly, and such
+# noise dominates at low ones. White noise dominates at the highest over either.
+_STEEP_TEXTURE = (0.7 / np.maximum(spectra.FOURIER_FREQUENCY, 1e-9)) ** 8 + 0.2
+_FLAT_TEXTURE = np.ones_like(_STEEP_TEXTURE)
+# Correlated noise is not measured where it has less than this share of the power of white noise:
+# what is found there, and passes for its spectrum, may be all texture.
+_LEAST_POWER = 0.02
 # Most of the variance of correlated noise that white noise may explain at the highest frequencies.
 # Under blurs of 0.5 pixels it is 0.4 to 0.6, of 0.8 pixels 0.1. White noise under texture has 0.3
 # and more, and a correlation that falls slowly from lag to lag; that of noise behind a smoothing
@@ -111,11 +122,34 @@ class NoiseFit:
         return float(max(doubt, weakest))
 
     def _line(self, rho: Floats, sloped: bool, at_each_level: bool = True) -> Line:
-        """Fit the variance, measured at the high frequencies of blocks without low ones."""
-        energies, freedom = self._energies_of_halves(rho)
-        quiet = self._quiet_halves(rho, at_each_level)
-        blocks, halves = np.nonzero(quiet)
-        return fit_line(
+        """Fit the variance, measured at the frequencies of blocks that hold least texture."""
+        return self._line_and_energies(rho, sloped, at_each_level)[0]
+
+    def energies(self, rho: Floats) -> Floats:
+        """Return the variance of each block, at the frequencies that hold least texture."""
+        energies: Floats = self._line_and_energies(rho, sloped=True)[1].mean(1)
+        return energies
+
+    def _line_and_energies(
+        self, rho: Floats, sloped: bool, at_each_level: bool = True
+    ) -> tuple[Line, Floats]:
+        """Fit a line where steep or flat texture is weak: the lower one, as texture only adds."""
+        chosen = self._quiet_halves(rho, at_each_level)
+        steep = self._fit_to(chosen, rho, _STEEP_TEXTURE, sloped)
+        if np.count_nonzero(rho) == 1:
+            return steep
+        flat = self._fit_to(chosen, rho, _FLAT_TEXTURE, sloped)
+        middle = float(np.mean(np.quantile(self._blocks.levels, _RANGE)))
+        # By more than its error: of two lines through nothing but noise, one is lower by chance.
+        return flat if flat[0].upper_at(middle) < steep[0].at(middle) else steep
+
+    def _fit_to(
+        self, chosen: Mask, rho: Floats, texture: Floats, sloped: bool
+    ) -> tuple[Line, Floats]:
+        """Fit a line to chosen halves of blocks; return it and the energies of all halves."""
+        energies, freedom = self._energies_of_halves(rho, texture)
+        blocks, halves = np.nonzero(chosen)
+        line = fit_line(
             self._blocks.levels[blocks],
             energies[blocks, halves],
             self._blocks.groups[blocks],
@@ -123,11 +157,7 @@ class NoiseFit:
             tail_freedom=spectra.PIXELS,
             sloped=sloped,
         )
-
-    def energies(self, rho: Floats) -> Floats:
-        """Return the variance of each block at high frequencies."""
-        energies: Floats = self._energies_of_halves(rho)[0].mean(1)
-        return energies
+        return line, energies
 
     def quiet_at_each_level(self, rho: Floats) -> Mask:
         """Choose the blocks with the least energy at low frequencies."""
@@ -135,15 +165,14 @@ class NoiseFit:
         quiet: Mask = first | second
         return quiet
 
-    def _energies_of_halves(self, rho: Floats) -> tuple[Floats, float]:
+    def _energies_of_halves(self, rho: Floats, texture: Floats) -> tuple[Floats, float]:
         """Return the variance of the halves of each block, and their degrees of freedom."""
         halves = spectra.expected_fourier(rho)
         expected = np.maximum(halves.mean(0), 1e-3)
-        texture = (_TEXTURE_FREQUENCY / np.maximum(spectra.FOURIER_FREQUENCY, 1e-9)) ** (
-            _TEXTURE_POWER
-        ) + _TEXTURE_FLOOR
         # A coefficient of the highest frequencies may lie in one half alone.
         used = spectra.FOURIER_INNER & (halves > 0.1 * expected).all(0)
+        strongest = expected[used].max(initial=0.0)
+        used &= expected >= _LEAST_POWER * min(1.0, strongest)
         weights = np.where(used, (expected / (expected + texture)) ** 2, 0.0)
         counted = weights * spectra.MULTIPLICITY
         scales = counted / np.maximum(halves, 1e-3) / counted.sum()
@@ -155,22 +184,21 @@ class NoiseFit:
 
         Of each level, so that the variance can be compared between them, or of all.
         """
-        low = spectra.COSINE_INNER & (spectra.COSINE_FREQUENCY < 0.6)
         quiet = np.zeros((len(self._blocks), 2), bool)
         share = np.clip(_FEWEST_AT_LEVELS / len(self._blocks), _QUIET_AT_LEVEL, 1.0)
         everywhere = [np.arange(len(self._blocks))]
         bins = level_bins(self._blocks.levels, _BLOCKS_A_LEVEL) if at_each_level else everywhere
         for half in (0, 1):
-            energies = self._whitened(rho, low & ~np.equal(spectra.COSINE_HALF, half))
+            energies = self._whitened(rho, 1 - half, _QUIET_AT_LOW)
             for part in bins:
                 quiet[part[energies[part] <= np.quantile(energies[part], share)], half] = True
         return quiet
 
-    def _whitened(self, rho: Floats, chosen: Mask) -> Floats:
-        """Return the energy of some cosine coefficients, low frequencies first."""
+    def _whitened(self, rho: Floats, half: int, weights: Floats) -> Floats:
+        """Return the weighted energy of one half of each block, 1 a coefficient for unit noise."""
+        chosen = np.equal(spectra.COSINE_HALF, half) & (weights > 0)
         expected = np.maximum(spectra.expected_cosine(rho), 0.01)[chosen]
-        weights = np.minimum(1.0, 1.0 / spectra.COSINE_FREQUENCY[chosen])
-        energies: Floats = self._blocks.cosine[:, chosen] @ (weights / expected)
+        energies: Floats = self._blocks.cosine[:, chosen] @ (weights[chosen] / expected)
         return energies
 
     def _autocorrelation(self, rho: Floats, line: Line) -> tuple[Floats, float]:
@@ -185,7 +213,7 @@ class NoiseFit:
         power = np.empty(spectra.COSINE_HALF.size)
         for half in (0, 1):
             measured = np.equal(spectra.COSINE_HALF, half)
-            energies = self._whitened(rho, ~measured & spectra.COSINE_INNER) / variance
+            energies = self._whitened(rho, 1 - half, _QUIET_EVERYWHERE) / variance
             quiet = np.argsort(energies, kind="stable")[:count]
             power[measured] = (blocks.cosine[quiet] / variance[quiet, None]).mean(0)[measured]
         weights = np.where(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 Floats = NDArray[np.float64]
@@ -33,9 +33,18 @@ class Line:
     center: float
     covariance: tuple[float, float, float]
 
-    def at(self, levels: Floats) -> Floats:
+    def at(self, levels: ArrayLike) -> Floats:
         """Return the variance at given levels."""
-        return self.height + self.slope * (levels - self.center)
+        away = np.asarray(levels, dtype=np.float64) - self.center
+        variance: Floats = self.height + self.slope * away
+        return variance
+
+    def upper_at(self, level: float) -> float:
+        """Return the variance at a level, plus its standard error."""
+        of_slope, joint, of_height = self.covariance
+        away = level - self.center
+        square = of_height + 2 * away * joint + away**2 * of_slope
+        return self.height + self.slope * away + float(max(square, 0.0) ** 0.5)
 
 
 def level_bins(levels: Floats, blocks_a_bin: int = _BLOCKS_A_BIN) -> list[NDArray[np.intp]]:
