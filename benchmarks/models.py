@@ -1,114 +1,195 @@
-"""The scores of the shipped models, measured: docs/data/models.csv and the table of docs/models.md.
+"""The scores and sizes of the shipped models: docs/data/models.csv, tables of docs/models.md.
 
-    python benchmarks/models.py --test Set12=FOLDER --test BSD68=FOLDER
-    python benchmarks/models.py --test ... --ship default=runs/default/best.safetensors
+    python benchmarks/models.py --test Set12=FOLDER --test BSD68=FOLDER --color-test CBSD68=FOLDER
+    python benchmarks/models.py ... --ship default=runs/gray/best.safetensors --only default
 
 With ``--ship`` the weights of a run become a shipped model first: its card is that of the run,
-with the scores on the test sets added. The figures are those of ``normeq evaluate`` with the same
-folders, noise levels and seed.
+with the scores on the test sets added, and `weights/releases.csv` gets a new version. The noise is
+that of ``normeq evaluate`` with the same folders, noise levels and seed. Every model is measured as
+``normeq.denoise(y)`` uses it, which estimates the noise; when it is told the true level; and when
+it is told nothing.
 """
 
 from __future__ import annotations
 
 import argparse
+import time
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import torch
 from pages import DATA, DOCS, fill, markdown
 from tqdm import tqdm
 
 import normeq
 from normeq._support.tables import read_csv, write_csv
-from normeq.evaluation import Score, evaluate, image_denoiser, means
+from normeq.bench.arithmetic import multiply_adds
+from normeq.denoising.noise_options import NoiseName
+from normeq.evaluation import evaluate, image_denoiser, means
 from normeq.images.folder import Folder, read_folder
+from normeq.images.provenance import file_digest
 from normeq.models import shipped
+from normeq.models.releases import installed_release
 
 SIGMAS = (15, 25, 50)
 CSV, PAGE = DATA / "models.csv", DOCS / "models.md"
 WEIGHTS = DOCS.parent / "src" / "normeq" / "weights"
+RELEASES = WEIGHTS / "releases.csv"
+KEY = ("model", "told", "test_set", "sigma")
+# What a model is told of the noise, and what that means to `image_denoiser`.
+ESTIMATED, EXACTLY, NOTHING = "an estimate", "sigma", "nothing"
+ASSUMPTIONS: dict[str, NoiseName | None] = {
+    ESTIMATED: "auto",
+    EXACTLY: None,
+    NOTHING: "gaussian",
+}
 # Published figures (dB) at sigma 15, 25 and 50, to set ours beside.
 PUBLISHED = {
     ("BM3D", "Set12"): (32.37, 29.97, 26.72),
     ("BM3D", "BSD68"): (31.07, 28.57, 25.62),
+    ("CBM3D", "CBSD68"): (33.52, 30.71, 27.38),
     ("FFDNet", "Set12"): (32.75, 30.43, 27.32),
     ("FFDNet", "BSD68"): (31.63, 29.19, 26.29),
+    ("FFDNet", "CBSD68"): (33.87, 31.21, 27.96),
 }
 
-Scores = dict[str, list[Score]]
+Rows = list[dict[str, Any]]
 
 
-def measure(model: str, tests: dict[str, Folder]) -> Scores:
-    """Return the mean scores of a model at every noise level, for each test set."""
-    denoiser, _ = image_denoiser(model)
-    scores = {}
-    for name, folder in tests.items():
-        steps = tqdm(
-            evaluate(denoiser, folder, SIGMAS),
-            total=len(SIGMAS) * len(folder.images),
-            desc=f"{model} on {name}",
-        )
-        scores[name] = means(list(steps))
-    return scores
+def measure(model: str, tests: dict[str, Folder]) -> Rows:
+    """Return the mean scores of a model, for each test set, noise level and knowledge of it."""
+    rows = []
+    net = normeq.load(model)
+    told = {"never": [NOTHING], "always": [EXACTLY]}.get(net.takes_sigma, list(ASSUMPTIONS))
+    for knowledge in told:
+        denoiser, channels = image_denoiser(model, ASSUMPTIONS[knowledge])
+        for name, folder in tests.items():
+            if folder.images[0].shape[0] != channels:
+                continue
+            steps = tqdm(
+                evaluate(denoiser, folder, SIGMAS),
+                total=len(SIGMAS) * len(folder.images),
+                desc=f"{model}, told {knowledge}, on {name}",
+            )
+            rows += [
+                {
+                    "model": model,
+                    "told": knowledge,
+                    "test_set": name,
+                    "sigma": f"{score.sigma:g}",
+                    "psnr": f"{score.psnr:.2f}",
+                    "ssim": f"{score.ssim:.4f}",
+                }
+                for score in means(list(steps))
+            ]
+    return rows
 
 
-def ship(name: str, weights: str, tests: dict[str, Folder]) -> Scores:
+def ship(name: str, weights: str, tests: dict[str, Folder]) -> Rows:
     """Make the weights of a run a model of the package, with its scores on the card."""
-    scores = measure(weights, tests)
-    net = normeq.load(weights)
-    psnr = {
-        test: {f"{s.sigma:g}": round(s.psnr, 2) for s in found} for test, found in scores.items()
-    }
-    normeq.save(net, WEIGHTS / f"{name}.safetensors", net.card | {"psnr": psnr})
-    return scores
-
-
-def rows_of(scores: dict[str, Scores]) -> list[dict[str, str]]:
-    """Return a row for each model, test set and noise level."""
-    return [
-        {
-            "model": model,
-            "test_set": test,
-            "sigma": f"{s.sigma:g}",
-            "psnr": f"{s.psnr:.2f}",
-            "ssim": f"{s.ssim:.4f}",
-        }
-        for model, found in scores.items()
-        for test, levels in found.items()
-        for s in levels
-    ]
-
-
-def table() -> str:
-    """Return the rows of the CSV file as a table, the published figures below them."""
-    rows = read_csv(CSV)
-    tests = list(dict.fromkeys(row["test_set"] for row in rows))
-    cells: dict[str, dict[str, list[str]]] = {}
+    rows = [row | {"model": name} for row in measure(weights, tests)]
+    scores: dict[str, dict[str, str]] = {}
     for row in rows:
-        found = cells.setdefault(f"`{row['model']}`", {})
+        if row["told"] == rows[0]["told"]:
+            scores.setdefault(row["test_set"], {})[row["sigma"]] = row["psnr"]
+    net = normeq.load(weights)
+    file = WEIGHTS / f"{name}.safetensors"
+    normeq.save(net, file, net.card | {"psnr": scores})
+    before = installed_release(name)
+    version = 1 if before is None else before.version + 1
+    today = datetime.now(UTC).date().isoformat()
+    with RELEASES.open("a", encoding="utf-8") as table:
+        table.write(f"{name},{version},{today},{file_digest(file)}\n")
+    return rows
+
+
+def scores_table(rows: Rows) -> str:
+    """Return the scores as a table, the published figures below them."""
+    tests = list(dict.fromkeys(row["test_set"] for row in rows))
+    cells: dict[tuple[str, str], dict[str, list[str]]] = {}
+    for row in rows:
+        found = cells.setdefault((f"`{row['model']}`", row["told"]), {})
         found.setdefault(row["test_set"], []).append(f"{float(row['psnr']):.2f}")
     for (method, test), figures in PUBLISHED.items():
-        cells.setdefault(f"{method} (published)", {})[test] = [f"{x:.2f}" for x in figures]
-    lines = [[model, *(" / ".join(found[t]) for t in tests)] for model, found in cells.items()]
-    return markdown(["model", *tests], lines)
+        found = cells.setdefault((f"{method} (published)", EXACTLY), {})
+        found[test] = [f"{x:.2f}" for x in figures]
+    lines = [
+        [*about, *(" / ".join(found.get(test, [])) for test in tests)]
+        for about, found in cells.items()
+    ]
+    return markdown(["model", "is told", *tests], lines)
+
+
+def sizes_table() -> str:
+    """Return how large each network is, and how long it was trained."""
+    lines = []
+    for name in shipped():
+        net = normeq.load(name)
+        parameters = sum(p.numel() for p in net.parameters())
+        lines.append(
+            [
+                f"`{name}`",
+                f"{multiply_adds(net, channels=net.channels):,}",
+                f"{parameters:,}",
+                f"{(WEIGHTS / f'{name}.safetensors').stat().st_size / 1e6:.1f}",
+                f"{seconds(name, net.channels):.1f}",
+                f"{hours(net.card):.1f}",
+            ]
+        )
+    columns = ("multiply-adds a pixel", "parameters", "MB", "seconds a megapixel", "hours")
+    return markdown(["model", *columns], lines)
+
+
+def seconds(name: str, channels: int) -> float:
+    """Return the least time of one core, of three tries, that denoising a megapixel takes."""
+    image = np.random.default_rng(0).standard_normal((1024, 1024, channels), np.float32)
+    options: dict[str, Any] = {"model": name, "noise": "gaussian", "bayer": "none"}
+    if normeq.load(name).takes_sigma == "always":
+        options["sigma"] = 1.0
+    axes = "YX" if channels == 1 else "YXS"
+    times = []
+    for _ in range(3):
+        start = time.process_time()
+        normeq.denoise(image if channels > 1 else image[..., 0], axes=axes, **options)
+        times.append(time.process_time() - start)
+    return min(times)
+
+
+def hours(card: dict[str, Any]) -> float:
+    """Return the time that went into weights, and into those that they started from."""
+    before = card.get("started_from")
+    return float(card.get("hours", 0)) + (hours(before) if before else 0.0)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--test", action="append", required=True, metavar="NAME=FOLDER")
+    parser.add_argument("--test", action="append", default=[], metavar="NAME=FOLDER")
+    parser.add_argument("--color-test", action="append", default=[], metavar="NAME=FOLDER")
     parser.add_argument("--ship", action="append", default=[], metavar="MODEL=WEIGHTS")
+    parser.add_argument("--only", action="append", metavar="MODEL", help="measure these alone")
     options = parser.parse_args()
-    folders = dict(test.split("=", 1) for test in options.test)
-    tests = {name: read_folder(Path(folder), channels=1) for name, folder in folders.items()}
-    scores = {
-        name: ship(name, weights, tests)
-        for name, weights in (item.split("=", 1) for item in options.ship)
+    tests = {
+        name: read_folder(Path(folder), channels)
+        for given, channels in ((options.test, 1), (options.color_test, 3))
+        for name, folder in (test.split("=", 1) for test in given)
     }
-    for name in shipped():
-        if name not in scores:
-            scores[name] = measure(name, tests)
-    write_csv(CSV, rows_of(dict(sorted(scores.items()))))
-    fill(PAGE, "table", table())
+    ships = dict(item.split("=", 1) for item in options.ship)
+    rows = read_csv(CSV)
+    for name in dict.fromkeys([*ships, *shipped()]):
+        if options.only and name not in options.only:
+            continue
+        new = ship(name, ships[name], tests) if name in ships else measure(name, tests)
+        again = {tuple(row[key] for key in KEY) for row in new}
+        rows = [row for row in rows if tuple(row[key] for key in KEY) not in again] + new
+    rows.sort(key=lambda row: row["model"])
+    write_csv(CSV, rows)
+    torch.set_num_threads(1)  # which the times are of
+    fill(PAGE, "table", scores_table(rows))
+    fill(PAGE, "sizes", sizes_table())
 
 
 if __name__ == "__main__":

@@ -118,8 +118,9 @@ def test_tiles_stacks_and_channels_are_judged() -> None:
     whole, tiled = (normeq.quality(image, probes=1, tile=tile) for tile in (None, 40))
     assert tiled.rmse == pytest.approx(whole.rmse, rel=1e-3)
     assert normeq.quality(np.stack([image, image]), probes=1).pixels == 2 * image.size
-    colour = normeq.quality(np.stack([image] * 3, -1), probes=1, channel_axis=-1)
-    assert colour.rmse == pytest.approx(whole.rmse, rel=0.1)
+    for options in ({"channel_axis": -1}, {"axes": "YXC"}):
+        channels = normeq.quality(np.stack([image] * 3, -1), probes=1, **options)
+        assert channels.rmse == pytest.approx(whole.rmse, rel=0.1)
 
 
 def test_pixels_without_a_value_do_not_count() -> None:

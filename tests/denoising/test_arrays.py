@@ -1,6 +1,7 @@
 """`normeq.denoise` on arrays: kinds, dtypes, axes, units, tiles."""
 
 import logging
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -140,11 +141,13 @@ def test_tiled_equals_whole(name: str, variant: str) -> None:
 
 @pytest.mark.parametrize("name", shipped())
 def test_shipped_networks_tiled_and_in_any_units(name: str) -> None:
-    image = noisy((150, 141))
-    sigma = None if normeq.load(name).blind else 20.0
-    whole = normeq.denoise(image, sigma, model=name)
-    assert_close(normeq.denoise(image, sigma, model=name, tile=72), whole, image.std())
-    changed = normeq.denoise(1e-6 * image + 20, sigma and 1e-6 * sigma, model=name)
+    net = normeq.load(name)
+    image = noisy((150, 141)) if net.channels == 1 else noisy((3, 150, 141))
+    denoise = partial(normeq.denoise, model=name, axes="YX" if net.channels == 1 else "SYX")
+    sigma = None if net.blind else 20.0
+    whole = denoise(image, sigma)
+    assert_close(denoise(image, sigma, tile=72), whole, image.std())
+    changed = denoise(1e-6 * image + 20, sigma and 1e-6 * sigma)
     assert_close(changed, 1e-6 * whole + 20, 1e-6 * image.std())
     assert whole.std() < image.std() / 2
 

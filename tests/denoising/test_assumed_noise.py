@@ -54,10 +54,12 @@ def test_noise_that_grows_with_the_signal_is_stabilised_and_told() -> None:
     assert noise.lines()[0].startswith("noise: signal-dependent, gain ")
 
 
-def test_white_noise_of_one_level_is_left_to_the_network() -> None:
+def test_white_noise_of_one_level_is_told_as_such() -> None:
     white = RAMP + 12 * np.random.default_rng(0).standard_normal(RAMP.shape)
     plane = assumed(white).of(0, 0)
-    assert plane.transform is plane.level is plane.lengths is None
+    assert plane.transform is None
+    assert plane.level == pytest.approx(12, rel=0.1)
+    assert plane.lengths == (0, 0)
     assert assumed(white, strength=1.5).of(0, 0).level == pytest.approx(18, rel=0.1)
     assert assumed(white, sigma="auto").of(0, 0).lengths == (0, 0)
 

@@ -125,9 +125,9 @@ def test_pixels_without_a_value_have_no_error_bars_and_those_without_noise_none_
 
 
 def test_channels_and_mosaics_have_error_bars() -> None:
-    colour = np.stack([NOISY, 2 * NOISY, NOISY.T[:64, :64].repeat(2, 1)[:, :72]], -1)
-    std = error_bars(colour, channel_axis=-1)
-    assert std.shape == colour.shape
+    channels = np.stack([NOISY, 2 * NOISY, NOISY.T[:64, :64].repeat(2, 1)[:, :72]], -1)
+    std = error_bars(channels, axes="YXC")
+    assert std.shape == channels.shape
     np.testing.assert_allclose(std[..., 0], error_bars(NOISY), rtol=0.02, atol=0.02)
     assert error_bars(NOISY, bayer="RGGB").shape == NOISY.shape
 

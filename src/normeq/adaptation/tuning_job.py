@@ -23,7 +23,7 @@ from normeq.denoising.introspection import find_device
 from normeq.denoising.mosaics import seen_planes
 from normeq.denoising.names import resolve
 from normeq.denoising.noise_options import NoiseOptions
-from normeq.denoising.preparation import Choice
+from normeq.denoising.preparation import COLOR, Choice
 from normeq.errors import InputError, UsageError
 from normeq.images.source import ImageSource
 from normeq.models import DenoisingNetwork
@@ -117,6 +117,12 @@ def _prepared(
     """Choose one network for all images, and find out about the noise of each."""
     found = {name: choice.prepare(source, noise) for name, source in images.items()}
     names = {denoiser.name for denoiser, _ in found.values()}
+    if COLOR in names:
+        raise UsageError(
+            f"photographs in colour are denoised by {COLOR}, which cannot be adapted: leave them "
+            "as they are, or name a model for gray images (such as default-real), which is adapted "
+            "to each colour and denoises them one by one."
+        )
     if len(names) > 1:  # "default" stands for several: one of them takes every noise
         return _prepared(images, replace(choice, model="default-real"), noise)
     return names.pop(), {name: assumed for name, (_, assumed) in found.items()}

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 
-def multiply_adds(net: nn.Module, size: int = 64) -> int:
-    """Count the multiply-adds of a network's convolutions for each pixel of a gray image.
+def multiply_adds(net: nn.Module, size: int = 64, channels: int = 1) -> int:
+    """Count the multiply-adds of a network's convolutions for each pixel of an image.
 
     Examples
     --------
@@ -34,7 +34,8 @@ def multiply_adds(net: nn.Module, size: int = 64) -> int:
         if isinstance(layer, nn.Conv2d | nn.ConvTranspose2d)
     ]
     with torch.inference_mode():
-        net(torch.rand(1, 1, size, size))
+        level = [1.0] if getattr(net, "takes_sigma", "never") == "always" else []
+        net(torch.rand(1, channels, size, size), *level)
     for hook in hooks:
         hook.remove()
     return total // size**2

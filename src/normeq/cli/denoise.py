@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from normeq.denoising.outcome import Outcome
     from normeq.denoising.preparation import Choice
     from normeq.denoising.walk_options import WalkOptions
-    from normeq.models import DenoisingNetwork
 
 
 def denoise(
@@ -228,8 +227,8 @@ def _adapted(
     noise: NoiseOptions,
     walk: WalkOptions,
     lines: TextIO | None,
-) -> DenoisingNetwork:
-    """Tune the model on all images, and say what came of it."""
+) -> str | Callable[..., Any]:
+    """Tune the model on all images, and say what came of it; without a gain it stays as it is."""
     from normeq.adaptation.own_images import opened_images
     from normeq.adaptation.tuning_job import tune
     from normeq.adaptation.tuning_options import STEPS, TuningOptions
@@ -243,7 +242,7 @@ def _adapted(
         tuned = tune(sources, choice, noise, TuningOptions(STEPS, bayer=walk.bayer), bar.update)
     if lines is not None:
         typer.echo(tuned.message, file=lines)
-    return tuned.network
+    return tuned.network if tuned.improved else choice.model
 
 
 @contextmanager

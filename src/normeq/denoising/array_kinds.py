@@ -15,6 +15,9 @@ from normeq.denoising.lazy import is_lazy
 from normeq.errors import InputError, UsageError
 from normeq.images.axes import axes_from_names, default_axes
 
+# How many colours a photograph has.
+_COLORS = 3
+
 
 def axes_of(image: Any, array: Any, axes: str | None, channel_axis: int | None) -> str:
     """Name the axes of an array from what the caller, or the image itself, says of them."""
@@ -29,7 +32,8 @@ def axes_of(image: Any, array: Any, axes: str | None, channel_axis: int | None) 
         raise UsageError(f"channel_axis {channel_axis} does not exist in shape {array.shape}.")
     channel = channel_axis % array.ndim
     letters = "Q" * (array.ndim - 3) + "YX"
-    return f"{letters[:channel]}C{letters[channel:]}"
+    kind = "S" if array.shape[channel] == _COLORS else "C"
+    return f"{letters[:channel]}{kind}{letters[channel:]}"
 
 
 def _is_labelled(image: object) -> bool:

@@ -23,6 +23,7 @@ from normeq.denoising.progress import Progress, progress_report
 from normeq.denoising.walk_options import NanPolicy, WalkOptions
 from normeq.errors import UsageError
 from normeq.images.array import ArraySource, ColorArraySource
+from normeq.images.axes import color_axis
 from normeq.images.bayer import Bayer
 from normeq.images.source import checked_dtype
 from normeq.noise import NoiseModel
@@ -145,7 +146,8 @@ def denoise(
 ) -> Any:
     """Denoise an image in its own units: ``denoise(λ·y + μ) = λ·denoise(y) + μ`` for λ > 0.
 
-    Every plane, and every channel of it, is denoised on its own, unless the model takes colour.
+    Every plane, and every channel of it, is denoised on its own, except for the three colours of a
+    photograph, which ``"default"`` sees together.
 
     Parameters
     ----------
@@ -174,10 +176,12 @@ def denoise(
         How many symmetries of the square the result is the mean over: 1, 2 or 8. Eight take eight
         times as long, for a little less error.
     axes
-        One letter per axis, such as ``"TZYX"``: Y are the rows, X the columns. Without it the
-        planes are the last two axes.
+        One letter per axis, such as ``"TZYX"``: Y are the rows, X the columns, S the colours red,
+        green and blue. Other channels, C, are never mixed, unless the model takes several. Without
+        it the planes are the last two axes.
     channel_axis
-        Position of the channels of a colour image; the planes are the last two other axes.
+        Position of the channels of a colour image; the planes are the last two other axes. Three
+        channels count as colours.
     bayer
         The pattern of a camera's raw image, such as ``"RGGB"``, whose four planes are denoised
         one by one; ``"none"`` for an image that only looks like one.
@@ -233,7 +237,7 @@ def denoise(
         return results if return_std else results[0]
     source = array_source(choice.check(options).channels, array, axes)
     walk = start_walk(source, choice, options, how)
-    for line in walk.noise.lines():
+    for line in walk.decisions():
         log.info(line)
     if not return_std:
         with progress_report(source.pixels, progress) as report:
@@ -284,6 +288,9 @@ def _filled(
 
 
 def array_source(channels: int, array: Any, axes: str) -> ArraySource | ColorArraySource:
-    """Return an array as an image, its channels together if the denoiser takes several."""
-    together = channels > 1 and "C" in axes
-    return ColorArraySource(array, axes) if together else ArraySource(array, axes)
+    """Return an array as an image, its channels together if they are colours.
+
+    `channels` is the number of those that the denoiser sees together.
+    """
+    colors = color_axis(axes, channels)
+    return ColorArraySource(array, axes, colors) if colors else ArraySource(array, axes)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,16 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from normeq.denoising.denoiser import Denoiser
-from normeq.denoising.image_parts import Place, estimate_part, part_reader, parts_of, planes_of
+from normeq.denoising.image_parts import Place, estimate_part, parts_of, planes_of
 from normeq.denoising.noise_options import NoiseOptions
 from normeq.denoising.plane_noise import LevelMap, PlaneNoise
+from normeq.denoising.told_noise import lengths_of, noise_of_colors, told_noise
 from normeq.errors import UsageError
 from normeq.images.array import ArraySource
 from normeq.images.source import ImageSource
-from normeq.noise import GeneralizedAnscombe, NoiseModel
-from normeq.noise.learned import learn_stabilisation_of
-
-log = logging.getLogger(__name__)
+from normeq.noise import NoiseModel
 
 
 @dataclass(frozen=True)
@@ -52,6 +49,10 @@ class AssumedNoise:
             plane.transform or plane.levels or any(plane.lengths or ())
             for plane in self.planes.values()
         )
+
+    def untold(self) -> AssumedNoise:
+        """Return the same for a denoiser that is not told anything about white noise."""
+        return replace(self, planes=dict.fromkeys(self.planes, PlaneNoise()))
 
     def lines(self) -> list[str]:
         """Say in one line for each part what its noise is taken to be."""
@@ -94,6 +95,11 @@ def check_noise(denoiser: Denoiser, options: NoiseOptions) -> None:
         raise UsageError(
             f"{name} depends on units of its own, so the variance of its noise cannot be "
             "stabilised: use an equivariant model, or noise='gaussian'."
+        )
+    if options.noise == "learned" and denoiser.channels > 1:
+        raise UsageError(
+            f"{name} sees colours together, and noise='learned' is fitted to single channels: use "
+            "a model for gray images, or noise='auto'."
         )
 
 
@@ -138,15 +144,16 @@ def assume_noise(denoiser: Denoiser, source: ImageSource, options: NoiseOptions)
         return _stated(denoiser, source, options)
     if not one_level and not _estimates(denoiser, options):
         return AssumedNoise(dict.fromkeys(planes_of(source), PlaneNoise()), {})
+    parts = parts_of(source, options.each_plane)
+    models = {name: _model_of(source, part, options) for name, part in parts.items()}
+    found = {name: model for name, model in models.items() if model is not None}
+    if denoiser.channels > 1:
+        return AssumedNoise(noise_of_colors(denoiser, source, parts, found, options), found)
     planes: dict[Place, PlaneNoise] = {}
-    found: dict[str, NoiseModel] = {}
-    for name, part in parts_of(source, options.each_plane).items():
-        model = _model_of(source, part, options)
-        if model is not None:
-            found[name] = model
-        noise = PlaneNoise() if model is None else _told(denoiser, source, model, options)
-        if options.noise == "learned" and model is not None:
-            noise = _learned(denoiser, source, part, model, noise)
+    for name, part in parts.items():
+        noise = PlaneNoise()
+        if name in found:
+            noise = told_noise(denoiser, source, part, found[name], options)
         planes |= dict.fromkeys(part, noise)
     return AssumedNoise(planes, found)
 
@@ -162,7 +169,7 @@ def _stated(denoiser: Denoiser, source: ImageSource, options: NoiseOptions) -> A
     estimated = denoiser.takes_correlation and options.noise == "auto"
     for name, part in parts_of(source, options.each_plane).items():
         model = estimate_part(source, part, None) if estimated else None
-        lengths = None if model is None else _lengths(model)
+        lengths = None if model is None else lengths_of(model)
         if model is not None:
             found[name] = model
         told |= {plane: replace(levels[plane[0]], lengths=lengths) for plane in part}
@@ -218,50 +225,3 @@ def _model_of(source: ImageSource, part: list[Place], options: NoiseOptions) -> 
     signal_dependent = {"auto": None, "gaussian": False}.get(options.noise, True)
     one_level = isinstance(options.sigma, str)
     return estimate_part(source, part, False if one_level else signal_dependent)
-
-
-# What the denoiser is told -------------------------------------------------------------------
-
-
-def _told(
-    denoiser: Denoiser, source: ImageSource, model: NoiseModel, options: NoiseOptions
-) -> PlaneNoise:
-    """Turn a model in physical units into what is done and told about the noise of a plane."""
-    stored = model.rescaled(1 / source.gain, -source.offset / source.gain)
-    lengths = _lengths(model) if denoiser.takes_correlation else None
-    if stored.is_uniform:
-        noise = PlaneNoise(level=options.strength * stored.mean_sigma, lengths=lengths)
-    else:
-        noise = PlaneNoise(GeneralizedAnscombe.of(stored), level=options.strength, lengths=lengths)
-    can_see_it = stored.is_uniform and model.correlation.is_white
-    is_asked_for = options.strength != 1 or options.sigma is not None
-    if denoiser.takes_sigma == "never" or (
-        denoiser.takes_sigma == "optional" and can_see_it and not is_asked_for
-    ):
-        return replace(noise, level=None, lengths=None)
-    return noise
-
-
-def _learned(
-    denoiser: Denoiser,
-    source: ImageSource,
-    part: list[Place],
-    model: NoiseModel,
-    noise: PlaneNoise,
-) -> PlaneNoise:
-    """Fit a transform to some planes, starting from that of their model."""
-    if not model.correlation.is_white:
-        log.warning(
-            "the noise is correlated, so pixels can be guessed from their neighbours' noise: "
-            "noise='auto' is the better choice."
-        )
-    read, shape = part_reader(source, part)
-    start = None if model.is_uniform else GeneralizedAnscombe.of(model)
-    learned = learn_stabilisation_of(read, shape, denoiser.remove_unit_noise, start=start)
-    stored = replace(learned, values=(learned.values - source.offset) / source.gain)
-    level = None if denoiser.takes_sigma == "never" else 1.0
-    return replace(noise, transform=stored, level=level)
-
-
-def _lengths(model: NoiseModel) -> tuple[float, float]:
-    return model.correlation.rows, model.correlation.columns

@@ -90,8 +90,8 @@ class Denoiser(ABC):
         tiles
             Of shape ``(N, C, H, W)``.
         sigma
-            Noise levels ``(N,)``, or maps of them ``(N, 1, H, W)``, cut from those of the whole
-            image.
+            Noise levels ``(N,)`` or, of each channel, ``(N, C)``, or maps of them
+            ``(N, 1, H, W)``, cut from those of the whole image.
         lengths
             How far the noise of each tile is correlated along rows and columns, ``(N, 2)``.
         """

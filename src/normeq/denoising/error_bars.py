@@ -124,7 +124,8 @@ class ErrorBars:
         """Return the standard deviation of the noise for all channels, in the denoiser's units."""
         plane, rows, columns = tile.plane, tile.tile.rows.read, tile.tile.columns.read
         levels = [
-            self.noise[plane.frame, sample].seen(plane, rows, columns) for sample in plane.samples
+            self.noise[plane.frame, sample].seen(plane, channel, rows, columns)
+            for channel, sample in enumerate(plane.samples)
         ]
         return np.stack([np.atleast_2d(level) for level in levels])
 

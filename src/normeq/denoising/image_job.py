@@ -86,6 +86,12 @@ class ImageJob:
         job._measure, job.dtype = measure, dtype
         return job
 
+    def decisions(self) -> list[str]:
+        """Say what was decided for the image: a line about colour, and one for the noise found."""
+        together = self.denoiser.channels
+        lines = [f"colour: {together} channels are denoised together by {self.denoiser.name}"]
+        return lines[: together > 1] + self.noise.lines()
+
     def stop_if_cancelled(self) -> None:
         """Raise `Cancelled` if another thread has asked for it."""
         if self.options.cancel is not None and self.options.cancel.is_set():

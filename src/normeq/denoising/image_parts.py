@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from normeq.errors import InputError
 from normeq.images.source import ImageSource
 from normeq.noise import NoiseModel, estimate_noise_of
-from normeq.noise.sampling import Reader
+from normeq.noise.sampling import Reader, sampled_regions
 
 log = logging.getLogger(__name__)
 
@@ -40,6 +40,21 @@ def parts_of(source: ImageSource, each_plane: bool) -> dict[str, list[Place]]:
             words.append(f"plane {frame}")
         parts.setdefault(", ".join(words), []).append((frame, sample))
     return parts
+
+
+def shows_colors(source: ImageSource) -> bool:
+    """Tell whether an image is in colour: one whose three channels are the same is gray.
+
+    The pixels that are looked at depend on its shape alone.
+    """
+    if not source.is_color:
+        return False
+    for region in sampled_regions(source.frames, source.height, source.width):
+        pixels = source.read_region(region.frame, region.rows, region.columns)
+        red, *others = np.moveaxis(pixels, -1, 0)[: source.samples - source.alpha]
+        if any(not np.array_equal(red, other) for other in others):
+            return True
+    return False
 
 
 def estimate_part(

@@ -24,6 +24,7 @@ from normeq.denoising.noise_options import NoiseOptions
 from normeq.denoising.preparation import Choice
 from normeq.denoising.walk_options import WalkOptions
 from normeq.errors import InputError
+from normeq.images.axes import color_axis
 from normeq.images.bayer import PHASES, BayerSource
 from normeq.images.source import ImageSource, Pixels, checked_dtype
 from normeq.noise.sampling import sampled_regions
@@ -74,13 +75,13 @@ def denoise_lazily(
         raise InputError(
             "the array has chunks of unknown size: call its compute_chunk_sizes() first."
         )
-    channels = "C" if choice.check(noise).channels > 1 and "C" in axes else ""
-    last = f"YX{channels}"
+    colors = color_axis(axes, choice.check(noise).channels)
+    last = f"YX{colors}"
     order = [place for place, axis in enumerate(axes) if axis not in last]
-    letters = "Q" * len(order) if channels else "".join(axes[place] for place in order)
+    letters = "Q" * len(order) if colors else "".join(axes[place] for place in order)
     order += [axes.index(axis) for axis in last]
     image = da.transpose(array, order)
-    header = _Header(image.shape, image.dtype, f"{letters}YX{'S' * len(channels)}")
+    header = _Header(image.shape, image.dtype, f"{letters}YX{'S' * len(colors)}")
     if options.bayer not in (None, "none"):
         results = _denoised_mosaics(image, header, choice, noise, options, probes)
     else:
@@ -99,7 +100,7 @@ def _denoised(
 ) -> list[DaskArray]:
     """Denoise an array whose last axes are rows, columns and, where it has them, samples."""
     walk = start_walk(_SampledImage(image, header), choice, noise, options)
-    for line in walk.noise.lines():
+    for line in walk.decisions():
         log.info(line)
     job = ImageJob(walk.denoiser, header, walk.noise, options, walk.plan)
     rows, columns, *samples = range(len(header.leading), image.ndim)

@@ -186,7 +186,8 @@ def maps_of_tiles(
     tiles
         Of shape ``(N, C, H, W)``.
     sigma
-        Levels ``(N,)`` or maps ``(N, 1, H, W)``.
+        Levels ``(N,)``, one for each map that the network takes, ``(N, offsets)``, or maps
+        ``(N, 1, H, W)``.
     lengths
         Of shape ``(N, 2)``; None: the noise is white.
     offsets
@@ -194,13 +195,13 @@ def maps_of_tiles(
     correlation
         Whether it takes the others.
     """
-    level = sigma.reshape(len(tiles), 1, *sigma.shape[2:] or (1, 1))
-    level = level.expand(-1, -1, *tiles.shape[-2:])
-    levels = level.expand(-1, offsets, -1, -1)
+    level = sigma.reshape(len(tiles), -1, *sigma.shape[2:] or (1, 1))
+    levels = level.expand(-1, offsets, *tiles.shape[-2:])
     if not correlation:
         return levels
     spread = 0.0 if lengths is None else lengths[:, :, None, None]
-    return torch.cat((levels, (level * (1 + spread)).expand(-1, 2, -1, -1)), 1)
+    axes = levels.mean(1, keepdim=True) * (1 + spread)
+    return torch.cat((levels, axes.expand(-1, 2, -1, -1)), 1)
 
 
 def pixels_within(free: int, bytes_per_pixel: int) -> int:

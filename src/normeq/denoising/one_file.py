@@ -100,7 +100,7 @@ def _walk(part: ImageFile, choice: Choice, options: FileOptions, outcome: Outcom
     """Prepare one image of a file, and note what is assumed of its noise."""
     walk = start_walk(part, choice, options.noise, options.walk)
     outcome.model = walk.denoiser.name
-    outcome.noise_found += walk.noise.lines()
+    outcome.noise_found += walk.decisions()
     outcome.noise.append(walk.noise.as_dict())
     return walk
 

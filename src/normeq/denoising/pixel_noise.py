@@ -49,14 +49,22 @@ class PixelNoise:
             return self.levels.read(frame, rows, columns)
         return self.model.sigma(signal)
 
-    def seen(self, plane: Plane, rows: slice, columns: slice) -> Floats:
+    def seen(self, plane: Plane, channel: int, rows: slice, columns: slice) -> Floats:
         """Return the standard deviation at some pixels, in the units of the plane's denoiser.
 
         A number, or a map. Behind a variance-stabilising transform it is 1 in the transform's
-        units.
+        units, or what channels that share a transform have there.
+
+        Parameters
+        ----------
+        plane, channel
+            The plane, and which of the channels that are seen together.
+        rows, columns
+            The pixels.
         """
         if plane.noise.transform is not None:
-            return np.array(1 / plane.units.scale)
+            relative = plane.noise.relative
+            return np.array((1.0 if relative is None else relative[channel]) / plane.units.scale)
         if self.levels is not None:
             return self.levels.read(plane.frame, rows, columns) / plane.units.scale
         return np.array(self.model.mean_sigma / plane.units.scale)

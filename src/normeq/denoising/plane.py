@@ -58,12 +58,15 @@ class Plane(NamedTuple):
     def sigma(self, rows: slice, columns: slice) -> Floats | None:
         """Return what the denoiser is told of the noise of some pixels, in its units.
 
-        One level, or a map ``(1, H, W)``; None if it is told nothing.
+        One level, one for each channel, or a map ``(1, H, W)``; None if it is told nothing.
         """
         if self.noise.levels is not None:
             levels = self.noise.levels.read(self.frame, rows, columns)
             return levels[None] / self.units.scale
-        return None if self.noise.level is None else np.array(self.noise.level / self.units.scale)
+        if self.noise.level is None:
+            return None
+        relative = 1.0 if self.noise.relative is None else self.noise.relative
+        return np.multiply(relative, self.noise.level / self.units.scale)
 
     def is_free_of_noise(self, rows: slice, columns: slice) -> Mask:
         """Return which pixels are stated to have no noise: they come back unchanged."""

@@ -29,6 +29,9 @@ class PlaneNoise:
         Applied before the denoiser, and undone after it.
     level
         Standard deviation that the denoiser is told; None if it works that out by itself.
+    relative
+        Levels of the channels that are seen together, as multiples of `level`, for a denoiser that
+        is told each; None: all are the same.
     levels
         The same, for each pixel.
     lengths
@@ -37,6 +40,7 @@ class PlaneNoise:
 
     transform: Stabilisation | None = None
     level: float | None = None
+    relative: tuple[float, ...] | None = None
     levels: LevelMap | None = None
     lengths: tuple[float, float] | None = None
 

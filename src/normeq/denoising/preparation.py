@@ -9,6 +9,7 @@ from typing import Any
 from normeq.denoising.assumed_noise import AssumedNoise, assume_noise, check_noise
 from normeq.denoising.denoiser import Denoiser
 from normeq.denoising.ensemble import EnsembleDenoiser, EnsembleSize
+from normeq.denoising.image_parts import shows_colors
 from normeq.denoising.names import denoiser_for
 from normeq.denoising.noise_options import NoiseOptions
 from normeq.images.source import ImageSource
@@ -16,6 +17,7 @@ from normeq.images.source import ImageSource
 # "default" stands for three networks, until one that is told everything is as good at white noise:
 # blind, told sigma, and told sigma and correlation.
 _WHITE, _WHITE_TOLD, _ANY = "default", "default-sigma", "default-real"
+COLOR = "default-color"
 
 
 @dataclass(frozen=True)
@@ -49,11 +51,12 @@ class Choice:
 
     def prepare(self, source: ImageSource, noise: NoiseOptions) -> tuple[Denoiser, AssumedNoise]:
         """Return the denoiser for an image, and what is assumed of the image's noise."""
-        denoiser = self._denoiser(self._first(noise))
+        denoiser = self._denoiser(self._first(noise, source))
         assumed = assume_noise(denoiser, source, noise)
         if self._is_default and denoiser.name == _ANY and assumed.is_white:
-            told = any(plane.level is not None for plane in assumed.planes.values())
-            denoiser = self._denoiser(_WHITE_TOLD if told else _WHITE)
+            is_told = noise.strength != 1 or noise.sigma is not None
+            denoiser = self._denoiser(_WHITE_TOLD if is_told else _WHITE)
+            assumed = assumed if is_told else assumed.untold()
         return self._ensemble(denoiser), assumed
 
     def _ensemble(self, denoiser: Denoiser) -> Denoiser:
@@ -63,9 +66,13 @@ class Choice:
     def _is_default(self) -> bool:
         return isinstance(self.model, str) and self.model.lower() == "default"
 
-    def _first(self, noise: NoiseOptions) -> str | Callable[..., Any]:
+    def _first(
+        self, noise: NoiseOptions, source: ImageSource | None = None
+    ) -> str | Callable[..., Any]:
         if not self._is_default:
             return self.model
+        if source is not None and noise.noise != "learned" and shows_colors(source):
+            return COLOR
         if noise.noise != "gaussian":
             return _ANY
         return _WHITE if noise.sigma is None else _WHITE_TOLD

@@ -199,7 +199,7 @@ class Exploration:
     def noise_found(self, setting: Setting) -> list[str]:
         """Say what is assumed of the noise, in a line for each channel."""
         with self._computing:
-            return self._walk(setting).noise.lines()
+            return self._walk(setting).decisions()
 
     def denoiser_name(self, setting: Setting) -> str:
         """Return the name of what denoises: default stands for several networks."""

@@ -33,11 +33,22 @@ class ArraySource(IndexedSource):
 
 
 class ColorArraySource(ImageSource):
-    """An array whose channels are seen together, as the samples of a colour image."""
+    """An array whose channels are seen together, as the samples of a colour image.
 
-    def __init__(self, array: NDArray[Any], axes: str) -> None:
-        self._order = [*(axes.index(axis) for axis in axes if axis not in "YXC")]
-        self._order += [axes.index(axis) for axis in "YXC"]
+    Parameters
+    ----------
+    array
+        Its axes in any order.
+    axes
+        One letter for each.
+    colors
+        The letter of the channels.
+    """
+
+    def __init__(self, array: NDArray[Any], axes: str, colors: str) -> None:
+        last = f"YX{colors}"
+        self._order = [place for place, axis in enumerate(axes) if axis not in last]
+        self._order += [axes.index(axis) for axis in last]
         self._array = np.transpose(array, self._order)
         self._shape = array.shape
         dtype = checked_dtype(array.dtype, "the image")

@@ -29,6 +29,21 @@ def default_axes(shape: tuple[int, ...], way_out: str = "name its axes with --ax
     return "Q" * (len(shape) - 2) + "YX"
 
 
+def color_axis(axes: str, channels: int) -> str:
+    """Return the letter of the axis whose entries are seen together: "" if there is none.
+
+    Samples (S) are the colours of a photograph. Channels (C) are images of their own, such as those
+    of fluorescent dyes, unless the denoiser sees several channels.
+
+    >>> color_axis("TYXS", 1), color_axis("CYX", 1), color_axis("CYX", 3)
+    ('S', '', 'C')
+    """
+    axes = axes.upper()
+    if "S" in axes:
+        return "S"
+    return "C" if channels > 1 and "C" in axes else ""
+
+
 def axes_from_names(names: Sequence[object]) -> str | None:
     """Return the letters of axes that have names, if rows and columns are among them.
 

@@ -114,6 +114,11 @@ class ImageSource(ABC):
         return self.frames * (self.samples - self.alpha)
 
     @property
+    def is_color(self) -> bool:
+        """Whether the samples of a pixel are red, green and blue, perhaps with an opacity."""
+        return self.samples - self.alpha == 3
+
+    @property
     def band_rows(self) -> int | None:
         """Rows that a band must have if it is to be written on its own; None if that is open."""
         return None

@@ -17,7 +17,7 @@ def recognised_axes(labels: Sequence[str], rgb: bool = False) -> str:
     >>> recognised_axes(["time", "-3", "y", "x"])
     'TQYX'
     >>> recognised_axes(["-3", "-2", "-1"], rgb=True)
-    'QYXC'
+    'QYXS'
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ def recognised_axes(labels: Sequence[str], rgb: bool = False) -> str:
     """
     names = [label if label[:1].isalpha() else None for label in labels]
     axes = axes_from_names(names) or "Q" * (len(labels) - 2) + "YX"
-    return axes.replace("C", "Q") + "C" if rgb else axes
+    return axes.replace("S", "Q") + "S" if rgb else axes
 
 
 def described_axes(axes: str, shape: Sequence[int]) -> str:

@@ -48,7 +48,7 @@ class LayerImage:
     data
         A NumPy or dask array, or anything that is sliced like one.
     axes
-        One letter for each axis, ``C`` last for a layer in colour.
+        One letter for each axis, ``S`` last for a layer in colour.
     rgb
         Whether the layer is in colour. A fourth channel is an opacity, which stays as it is.
     """

@@ -90,8 +90,8 @@ class LayerWalk:
 
     @property
     def noise(self) -> list[str]:
-        """What was found out about the noise, in a line for each channel."""
-        return self.walk.noise.lines()
+        """What was decided for the layer, and found out about its noise, line by line."""
+        return self.walk.decisions()
 
     def view(
         self,

@@ -15,6 +15,7 @@ from scipy import ndimage
 
 from normeq import noise
 from normeq.noise import correlation_length
+from normeq.training.camera import photographed
 from normeq.training.noise_colors import (
     Lengths,
     far_reaching_noise,
@@ -41,6 +42,8 @@ _READ_NOISES = (0.0, 0.0, 0.25, 0.5, 1.0, 2.0)
 # Widths of the blur that stands for the estimate of the signal which a map is computed from.
 _SIGNAL_BLUR = (1.5, 4.0)
 _JPEG_QUALITY = (75, 98)
+# Of colour samples with processed noise, the share that goes through a whole camera.
+_PHOTOGRAPHED = 0.75
 # Told levels, as shares of the true one, of samples whose remaining noise belongs to the target.
 _UNDERSTATED = (0.15, 0.5)
 # Lags at which the autocorrelation of processed noise is measured.
@@ -170,10 +173,16 @@ def _flat(clean: Floats, level: float) -> Floats:
 
 
 def _mixed(unit: Floats, rng: np.random.Generator) -> Floats:
-    """Correlate the noise of channels, by random combinations that keep its variance."""
+    """Correlate the noise of channels, by combinations that keep its variance.
+
+    They are random, or have a part that all channels share, as the noise of gray and compressed
+    photographs has.
+    """
     channels = len(unit)
     share = rng.uniform()
-    matrix = (1 - share) * np.eye(channels) + share * rng.standard_normal((channels, channels))
+    size = (channels, channels)
+    others = np.ones(size) if rng.integers(2) else rng.standard_normal(size)
+    matrix = (1 - share) * np.eye(channels) + share * others
     matrix /= np.linalg.norm(matrix, axis=1, keepdims=True)
     mixed: Floats = np.tensordot(matrix.astype(np.float32), unit, 1)
     return mixed
@@ -247,15 +256,12 @@ def _with_camera_noise(
     Its level and lengths are those measured on the result.
     """
     processed, compressed = ((True, False), (False, True), (True, True))[rng.integers(3)]
-    if not processed:
-        unit = rng.standard_normal(clean.shape, dtype=np.float32)
-    elif rng.integers(2):
-        unit = interpolated_noise(clean.shape, rng)
+    if processed and len(clean) > 1 and rng.random() < _PHOTOGRAPHED:
+        clean, noisy = photographed(clean, level, rng)
     else:
-        unit = random_colored_noise(clean.shape, mixture.widths, rng)[0]
-    noisy = clean + np.float32(level) * unit
+        noisy = clean + np.float32(level) * _camera_noise(clean, processed, mixture, rng)
     if compressed:
-        noisy = _compressed(noisy, int(rng.integers(*_JPEG_QUALITY)))
+        noisy = as_jpeg(noisy, int(rng.integers(*_JPEG_QUALITY)))
     added = noisy - clean
     y, x = (correlation_length(_autocorrelation(added, axis)) for axis in (1, 2))
     # What clipping and coarse steps leave of weak noise may be nothing.
@@ -264,7 +270,18 @@ def _with_camera_noise(
     return NoisyPatch(clean, noisy, _flat(clean, 1.0) * levels, (y, x), measured)
 
 
-def _compressed(image: Floats, quality: int) -> Floats:
+def _camera_noise(
+    clean: Floats, processed: bool, mixture: Mixture, rng: np.random.Generator
+) -> Floats:
+    """Draw noise of unit variance, interpolated or smoothed if it is processed."""
+    if not processed:
+        return rng.standard_normal(clean.shape, dtype=np.float32)
+    if rng.integers(2):
+        return interpolated_noise(clean.shape, rng)
+    return random_colored_noise(clean.shape, mixture.widths, rng)[0]
+
+
+def as_jpeg(image: Floats, quality: int) -> Floats:
     """Return an image after JPEG compression: in 8 bits, within black and white."""
     from PIL import Image
 

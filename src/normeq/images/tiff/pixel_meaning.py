@@ -26,6 +26,11 @@ def is_intensity(key: Any) -> bool:
     return key.photometric in (_WHITE_IS_ZERO, _BLACK_IS_ZERO, RGB, CMYK, _LINEAR_RAW)
 
 
+def is_gray(key: Any) -> bool:
+    """Whether each sample of a page is an intensity of its own."""
+    return key.photometric in (_WHITE_IS_ZERO, _BLACK_IS_ZERO)
+
+
 def nodata(key: Any, dtype: np.dtype[Any]) -> float | None:
     """Return the value that GDAL's tag marks as missing, if pixels can have it."""
     tag = key.tags.get(_NODATA)

@@ -16,7 +16,7 @@ from normeq.images.axes import same_axes
 from normeq.images.source import Band, Calibration, ImageFile, Pixels, checked_dtype
 from normeq.images.tiff.directories import check_directories
 from normeq.images.tiff.ome_xml import check_places
-from normeq.images.tiff.pixel_meaning import is_intensity, nodata
+from normeq.images.tiff.pixel_meaning import is_gray, is_intensity, nodata
 
 log = logging.getLogger(__name__)
 
@@ -170,6 +170,11 @@ class TiffSource(ImageFile):
         """Close the file."""
         for file in (self.tif, *self._others):
             file.close()
+
+    @property
+    def is_color(self) -> bool:
+        """Whether the samples of a pixel are colours, and not images of their own."""
+        return super().is_color and not is_gray(self.key)
 
     @property
     def separate(self) -> int:
