@@ -106,7 +106,7 @@ def test_dask_and_multiscale_layers(viewer: Any, opened: Any, wait: Wait) -> Non
 def test_colours(viewer: Any, opened: Any, wait: Wait) -> None:
     colours = np.stack([NOISY, NOISY[::-1], NOISY.T], -1).clip(0, 1000) / 1000
     widget = opened(colours, rgb=True)
-    assert widget.axes.value == "YXC"
+    assert widget.axes.value == "YXS"
     widget.removed.value = True
     widget.model.value = "mean_filter"
     result = denoised(viewer, widget, wait)
