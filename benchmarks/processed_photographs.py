@@ -26,8 +26,7 @@ from normeq._support.tables import write_csv
 from normeq.denoising.told_noise import PROCESSED
 from normeq.images.folder import read_folder, to_unit
 from normeq.metrics import psnr
-from normeq.training.camera import photographed
-from normeq.training.noise_mixture import as_jpeg
+from normeq.training.camera import as_jpeg, photographed
 
 CSV, PAGE = DATA / "processed-photographs.csv", DOCS / "noise.md"
 LEVELS = (0.03, 0.08)

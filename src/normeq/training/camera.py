@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+
 import numpy as np
 from scipy import ndimage
 
@@ -51,6 +53,20 @@ def photographed(clean: Floats, level: float, rng: np.random.Generator) -> tuple
         _developed(mosaic.astype(np.float32), gains, smoothing) for mosaic in (sensor, exposed)
     )
     return bare, noisy
+
+
+def as_jpeg(image: Floats, quality: int) -> Floats:
+    """Return an image after JPEG compression: in 8 bits, within black and white."""
+    from PIL import Image
+
+    pixels = np.rint(np.clip(image, 0, 1) * 255).astype(np.uint8)
+    file = io.BytesIO()
+    Image.fromarray(pixels[0] if len(pixels) == 1 else np.moveaxis(pixels, 0, 2)).save(
+        file, "JPEG", quality=quality
+    )
+    decoded = np.asarray(Image.open(file), dtype=np.float32) / np.float32(255)
+    bands: Floats = decoded[None] if decoded.ndim == 2 else np.moveaxis(decoded, 2, 0)
+    return np.ascontiguousarray(bands)
 
 
 def _mosaic(light: Floats) -> Floats:

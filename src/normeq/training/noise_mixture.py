@@ -6,7 +6,6 @@ colour, cameras' processing, and maps that are missing, inexact or deliberately 
 
 from __future__ import annotations
 
-import io
 import math
 from dataclasses import dataclass, replace
 
@@ -15,7 +14,7 @@ from scipy import ndimage
 
 from normeq import noise
 from normeq.noise import correlation_length
-from normeq.training.camera import photographed
+from normeq.training.camera import as_jpeg, photographed
 from normeq.training.noise_colors import (
     Lengths,
     far_reaching_noise,
@@ -279,20 +278,6 @@ def _camera_noise(
     if rng.integers(2):
         return interpolated_noise(clean.shape, rng)
     return random_colored_noise(clean.shape, mixture.widths, rng)[0]
-
-
-def as_jpeg(image: Floats, quality: int) -> Floats:
-    """Return an image after JPEG compression: in 8 bits, within black and white."""
-    from PIL import Image
-
-    pixels = np.rint(np.clip(image, 0, 1) * 255).astype(np.uint8)
-    file = io.BytesIO()
-    Image.fromarray(pixels[0] if len(pixels) == 1 else np.moveaxis(pixels, 0, 2)).save(
-        file, "JPEG", quality=quality
-    )
-    decoded = np.asarray(Image.open(file), dtype=np.float32) / np.float32(255)
-    bands: Floats = decoded[None] if decoded.ndim == 2 else np.moveaxis(decoded, 2, 0)
-    return np.ascontiguousarray(bands)
 
 
 def _autocorrelation(added: Floats, axis: int) -> Floats:
