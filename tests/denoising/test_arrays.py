@@ -142,9 +142,8 @@ def test_tiled_equals_whole(name: str, variant: str) -> None:
 @pytest.mark.parametrize("name", shipped())
 def test_shipped_networks_tiled_and_in_any_units(name: str) -> None:
     net = normeq.load(name)
-    image = noisy((150, 141)) if net.channels == 1 else noisy((3, 150, 141))
-    denoise = partial(normeq.denoise, model=name, axes="YX" if net.channels == 1 else "SYX")
-    sigma = None if net.blind else 20.0
+    image, sigma = noisy((net.channels, 150, 141)), None if net.blind else 20.0
+    denoise = partial(normeq.denoise, model=name, axes="SYX" if net.channels > 1 else "ZYX")
     whole = denoise(image, sigma)
     assert_close(denoise(image, sigma, tile=72), whole, image.std())
     changed = denoise(1e-6 * image + 20, sigma and 1e-6 * sigma)

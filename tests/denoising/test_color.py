@@ -50,7 +50,7 @@ def assumed(image: NDArray[Any], **options: Any) -> Any:
 # Which images are in colour -------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("options", [{"channel_axis": -1}, {"axes": "YXS"}])
+@pytest.mark.parametrize("options", [{"channel_axis": -1}, {"axes": "YXS"}, {"axes": "yxs"}])
 def test_colours_are_denoised_together_which_is_said(options: Any, caplog: Any) -> None:
     image = noisy()
     with caplog.at_level(logging.INFO):
@@ -68,6 +68,11 @@ def test_other_channels_are_never_mixed(caplog: Any) -> None:
     for channel in range(3):
         alone = normeq.denoise(image[..., channel])
         np.testing.assert_allclose(clean[..., channel], alone, atol=1e-5 * alone.std())
+
+
+def test_axes_that_do_not_fit_are_named() -> None:
+    with pytest.raises(UsageError, match="name 3 axes"):
+        normeq.denoise(noisy()[..., 0], axes="YXS")
 
 
 def test_two_or_four_channels_are_not_colours() -> None:

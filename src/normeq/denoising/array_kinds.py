@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from normeq.denoising.lazy import is_lazy
 from normeq.errors import InputError, UsageError
-from normeq.images.axes import axes_from_names, default_axes
+from normeq.images.axes import axes_from_names, checked_axes, default_axes
 
 # How many colours a photograph has.
 _COLORS = 3
@@ -24,7 +24,7 @@ def axes_of(image: Any, array: Any, axes: str | None, channel_axis: int | None) 
     if axes is not None and channel_axis is not None:
         raise UsageError("pass axes or channel_axis, not both: axes='YXC' says where channels are.")
     if axes is not None:
-        return axes
+        return checked_axes(axes, tuple(array.shape))
     if channel_axis is None:
         named = axes_from_names(image.dims) if _is_labelled(image) else None
         return named or default_axes(array.shape, "pass channel_axis=-1")

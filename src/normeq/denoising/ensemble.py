@@ -120,13 +120,14 @@ class EnsembleDenoiser(Denoiser):
         # Up to the stride, at the ends where the denoiser itself would do it: a mirrored tile then
         # lies on the grid of the mirrored image.
         padded = self._padded(tiles)
-        is_map = sigma is not None and sigma.ndim > 2
-        levels = self._padded(sigma) if sigma is not None and is_map else sigma
+        levels = self._padded(sigma) if sigma is not None and sigma.ndim > 2 else sigma
         total: Floats = np.zeros_like(padded)
         for symmetry in self._symmetries:
             output = self._inner.run(
                 np.ascontiguousarray(symmetry(padded)),
-                levels if levels is None or not is_map else np.ascontiguousarray(symmetry(levels)),
+                levels
+                if levels is None or levels.ndim <= 2
+                else np.ascontiguousarray(symmetry(levels)),
                 None if lengths is None else np.ascontiguousarray(symmetry.of_axes(lengths)),
             )
             total += symmetry.undone(output)

@@ -88,9 +88,10 @@ class ImageJob:
 
     def decisions(self) -> list[str]:
         """Say what was decided for the image: a line about colour, and one for the noise found."""
-        together = self.denoiser.channels
-        lines = [f"colour: {together} channels are denoised together by {self.denoiser.name}"]
-        return lines[: together > 1] + self.noise.lines()
+        together, name = self.denoiser.channels, self.denoiser.name
+        if together == 1:
+            return self.noise.lines()
+        return [f"colour: {together} channels are denoised together by {name}", *self.noise.lines()]
 
     def stop_if_cancelled(self) -> None:
         """Raise `Cancelled` if another thread has asked for it."""

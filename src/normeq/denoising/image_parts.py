@@ -70,6 +70,11 @@ def estimate_part(
         return None
 
 
+def in_stored_units(source: ImageSource, model: NoiseModel) -> NoiseModel:
+    """Return a model of physical values as one of the values that the image stores."""
+    return model.rescaled(1 / source.gain, -source.offset / source.gain)
+
+
 def part_reader(source: ImageSource, part: list[Place]) -> tuple[Reader, tuple[int, int, int]]:
     """Return what reads regions of planes in physical units, and the shape of the stack."""
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from normeq.denoising.assumed_noise import AssumedNoise
-from normeq.denoising.image_parts import Place, estimate_part, parts_of
+from normeq.denoising.image_parts import Place, estimate_part, in_stored_units, parts_of
 from normeq.denoising.noise_options import NoiseOptions
 from normeq.denoising.plane import Plane
 from normeq.denoising.plane_noise import LevelMap
@@ -94,7 +94,7 @@ def known_noise(
             continue
         if found is None:
             found = _estimated(source, part)
-        stored = found.rescaled(1 / source.gain, -source.offset / source.gain)
+        stored = in_stored_units(source, found)
         noise |= dict.fromkeys(part, PixelNoise(stored))
     return noise
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from normeq.denoising.denoiser import Denoiser
-from normeq.denoising.image_parts import Place, estimate_part, part_reader
+from normeq.denoising.image_parts import Place, estimate_part, in_stored_units, part_reader
 from normeq.denoising.noise_options import NoiseOptions
 from normeq.denoising.plane_noise import PlaneNoise
 from normeq.images.source import ImageSource
@@ -40,7 +40,7 @@ def told_noise(
 def _told(
     denoiser: Denoiser, source: ImageSource, model: NoiseModel, options: NoiseOptions
 ) -> PlaneNoise:
-    stored = _stored(source, model)
+    stored = in_stored_units(source, model)
     lengths = lengths_of(model) if denoiser.takes_correlation else None
     if stored.is_uniform:
         noise = PlaneNoise(level=options.strength * stored.mean_sigma, lengths=lengths)
@@ -137,7 +137,3 @@ def _together(
 def lengths_of(model: NoiseModel) -> tuple[float, float]:
     """Return how far the noise is correlated along rows and columns."""
     return model.correlation.rows, model.correlation.columns
-
-
-def _stored(source: ImageSource, model: NoiseModel) -> NoiseModel:
-    return model.rescaled(1 / source.gain, -source.offset / source.gain)

@@ -38,7 +38,6 @@ def color_axis(axes: str, channels: int) -> str:
     >>> color_axis("TYXS", 1), color_axis("CYX", 1), color_axis("CYX", 3)
     ('S', '', 'C')
     """
-    axes = axes.upper()
     if "S" in axes:
         return "S"
     return "C" if channels > 1 and "C" in axes else ""
