@@ -6,9 +6,11 @@ import logging
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 import pytest
 import tifffile
+import zarr
 from helpers.small_networks import tiny
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -115,6 +117,42 @@ def test_colour_files_are_denoised_in_colour(tmp_path: Path) -> None:
     path = save_png(tmp_path / "opacity", with_opacity)
     assert found_in(path)
     assert (io.imread(tmp_path / "out" / path.name)[..., 3] == 200).all()
+
+
+def save_npy(path: Path, image: NDArray[Any]) -> Path:
+    np.save(path.with_suffix(".npy"), image)
+    return path.with_suffix(".npy")
+
+
+def save_npz(path: Path, image: NDArray[Any]) -> Path:
+    np.savez(path.with_suffix(".npz"), image=image)
+    return path.with_suffix(".npz")
+
+
+def save_zarr(path: Path, image: NDArray[Any]) -> Path:
+    zarr.create_array(path.with_suffix(".zarr"), data=image, chunks=(40,) * image.ndim)
+    return path.with_suffix(".zarr")
+
+
+def save_hdf5(path: Path, image: NDArray[Any]) -> Path:
+    with h5py.File(path.with_suffix(".h5"), "w") as file:
+        file["image"] = image
+    return path.with_suffix(".h5")
+
+
+@pytest.mark.parametrize("axes", ["YXS", "SYX", "xsy"])
+@pytest.mark.parametrize("save", [save_npy, save_npz, save_zarr, save_hdf5])
+def test_arrays_in_files_have_their_colours_wherever_the_axes_say(
+    save: Any, axes: str, tmp_path: Path
+) -> None:
+    image = noisy().astype(np.float32)
+    order = ["YXS".index(axis) for axis in axes.upper()]
+    path = save(tmp_path / "array", image.transpose(order).copy())
+    [outcome] = normeq.denoise_files(path, tmp_path / "out", axes=axes, model=TOLD)
+    assert outcome.status == "done", outcome.error
+    found = normeq.images.read(tmp_path / "out" / path.name, axes=axes)
+    expected = normeq.denoise(image, axes="YXS", model=TOLD).transpose(order)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-3)
 
 
 def test_fluorescence_channels_of_files_are_not_colours(tmp_path: Path) -> None:

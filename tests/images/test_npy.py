@@ -41,7 +41,7 @@ def test_every_shape_axes_and_order(
     [
         (np.zeros((0, 4)), "is empty"),
         (np.zeros((4, 4), bool), "booleans"),
-        (np.zeros((32, 40, 3)), "looks like a colour image: name its axes with --axes YXC"),
+        (np.zeros((32, 40, 3)), "looks like a colour image: name its axes with --axes YXS"),
         (np.zeros((4, 4), complex), "complex"),
         (np.zeros((4, 4), "U3"), "integers or floats"),
     ],

@@ -22,7 +22,7 @@ from normeq.denoising.preparation import Choice
 from normeq.denoising.progress import Progress, progress_report
 from normeq.denoising.walk_options import NanPolicy, WalkOptions
 from normeq.errors import UsageError
-from normeq.images.array import ArraySource, ColorArraySource
+from normeq.images.array import ArraySource
 from normeq.images.axes import color_axis
 from normeq.images.bayer import Bayer
 from normeq.images.source import checked_dtype
@@ -275,9 +275,7 @@ def walk_over(
     return start_walk(source, choice, noise, how)
 
 
-def _filled(
-    walk: Walk, source: ArraySource | ColorArraySource, report: Callable[[float], object]
-) -> NDArray[Any]:
+def _filled(walk: Walk, source: ArraySource, report: Callable[[float], object]) -> NDArray[Any]:
     """Return the result of a walk as an array."""
     output = source.empty(walk.dtype)
     for band in walk.bands():
@@ -287,10 +285,10 @@ def _filled(
     return output
 
 
-def array_source(channels: int, array: Any, axes: str) -> ArraySource | ColorArraySource:
+def array_source(channels: int, array: Any, axes: str) -> ArraySource:
     """Return an array as an image, its channels together if they are colours.
 
     `channels` is the number of those that the denoiser sees together.
     """
     colors = color_axis(axes, channels)
-    return ColorArraySource(array, axes, colors) if colors else ArraySource(array, axes)
+    return ArraySource(array, axes.replace(colors, "S") if colors else axes)

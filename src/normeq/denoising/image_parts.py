@@ -26,13 +26,12 @@ def planes_of(source: ImageSource) -> list[Place]:
 
 def parts_of(source: ImageSource, each_plane: bool) -> dict[str, list[Place]]:
     """Group the planes that share a model, under a name: those of a channel, or each its own."""
-    leading = [axis for axis in source.axes if axis not in "YX"][: len(source.leading)]
-    channel_axis = leading.index("C") if "C" in leading else None
+    channel_axis = source.leading_axes.find("C")
     several = source.samples - source.alpha > 1
     parts: dict[str, list[Place]] = {}
     for frame, sample in planes_of(source):
         words = []
-        if channel_axis is not None:
+        if channel_axis >= 0:
             words.append(f"channel {np.unravel_index(frame, source.leading)[channel_axis]}")
         if several:
             words.append(f"channel {sample}")

@@ -152,14 +152,13 @@ class _Answers:
         """Say what the image is, and which models there are."""
         exploration = self._exploration
         image, models = exploration.image, exploration.models
-        leading = image.axes[: len(image.leading)]
         return JSONResponse(
             {
                 "title": self._title,
                 "height": image.height,
                 "width": image.width,
                 "channels": exploration.channels,
-                "axes": list(zip(leading, image.leading, strict=True)),
+                "axes": list(zip(image.leading_axes, image.leading, strict=True)),
                 "kind": str(exploration.stored_dtype),
                 "tile": TILE,
                 "top_level": top_level(image.height, image.width),

@@ -46,9 +46,8 @@ class RescaledSource(ImageSource):
 
     def __init__(self, reader: SharedReader, scale: float = 1.0, shift: float = 0.0) -> None:
         image = reader.image
-        leading = [letter for letter in image.axes if letter not in "YX"][: len(image.leading)]
         shape = (*image.leading, image.height, image.width)
-        axes = "".join(leading) + "YX"
+        axes = image.leading_axes + "YX"
         if image.samples > 1:
             shape, axes = (*shape, image.samples), f"{axes}S"
         super().__init__(shape, np.dtype(np.float64), axes, alpha=image.alpha)

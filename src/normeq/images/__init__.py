@@ -131,13 +131,9 @@ def _check_size(source: ImageFile, max_pixels: int) -> None:
 def read(path: str | os.PathLike[str], axes: str | None = None) -> NDArray[Any]:
     """Read a whole image, in the shape and dtype that it is stored in."""
     with open_image(path, axes) as source:
-        order = [axis for axis in range(len(source.shape)) if source.axes[axis] not in "YX"]
         frames = [source.read(frame, 0, source.height) for frame in range(source.frames)]
-    stacked = np.stack(frames).reshape(*source.leading, source.height, source.width, source.samples)
-    if source.samples > 1:
-        return stacked
-    rows, columns = source.axes.index("Y"), source.axes.index("X")
-    return np.transpose(stacked[..., 0], np.argsort([*order, rows, columns]))
+    stacked = np.stack(frames).reshape([source.shape[place] for place in source.places])
+    return np.transpose(stacked, np.argsort(source.places))
 
 
 def write(path: str | os.PathLike[str], image: NDArray[Any]) -> None:

@@ -11,7 +11,10 @@ _COLORS = (3, 4)
 _SURELY_A_SIDE = 16
 
 
-def default_axes(shape: tuple[int, ...], way_out: str = "name its axes with --axes YXC") -> str:
+def default_axes(
+    shape: tuple[int, ...],
+    way_out: str = "name its axes with --axes YXS (or YXC, if its channels are not colours)",
+) -> str:
     """Return the axes of an array that says nothing: planes are its last two.
 
     >>> default_axes((2, 3, 64, 64))
@@ -64,6 +67,8 @@ def checked_axes(axes: str, shape: tuple[int, ...]) -> str:
         )
     if axes.count("Y") != 1 or axes.count("X") != 1:
         raise UsageError(f"axes {axes!r} must name Y (rows) and X (columns) exactly once.")
+    if axes.count("S") > 1:
+        raise UsageError(f"axes {axes!r} must name S (samples of a pixel) at most once.")
     return axes
 
 

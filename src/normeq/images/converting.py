@@ -85,14 +85,9 @@ def _is_taken_over(source: ImageFile, wanted: Format) -> bool:
 
 
 def _write_png(source: ImageFile, target: Path, bands: Iterable[Band]) -> None:
-    whole = np.empty((source.height, source.width, source.samples * source.frames), source.dtype)
-    for band in bands:  # colours may come one after the other
-        rows = slice(band.start, band.start + len(band.pixels))
-        first = band.frame * source.samples
-        whole[rows, :, first : first + source.samples] = band.pixels
-    height, width, samples = whole.shape
+    shape = (source.height, source.width, source.samples)
     chunks = _pixel_size_chunk(source) + provenance_chunks(source)
-    encode_png(target, (height, width, samples), source.dtype, [whole], chunks)
+    encode_png(target, shape, source.dtype, (band.pixels for band in bands), chunks)
 
 
 def _pixel_size_chunk(source: ImageFile) -> bytes:
@@ -105,8 +100,7 @@ def _losses_of_png(source: ImageFile) -> list[str]:
     lost = []
     if source.dtype not in (np.uint8, np.uint16):
         lost.append(f"{source.dtype}, since it holds uint8 and uint16")
-    colours = source.axes.endswith("YXS") and source.frames in (1, 3, 4)
-    if source.frames > 1 and not colours:
+    if source.frames > 1:
         lost.append(f"axes {source.axes}, since it holds one plane")
     elif source.samples > 4:
         lost.append(f"{source.samples} samples, since it holds 4")

@@ -63,7 +63,7 @@ class ImageSource(ABC):
     dtype
         Of the stored pixels, in native byte order.
     axes
-        One letter per axis; ``Y`` and ``X`` are the plane, a last ``S`` interleaved samples.
+        One letter per axis; ``Y`` and ``X`` are the plane, ``S`` the samples of a pixel.
     alpha
         Whether the last sample is an opacity, which is not an image to denoise.
     gain, offset
@@ -72,8 +72,8 @@ class ImageSource(ABC):
         The stored value that means "no value here", if there is one.
     """
 
-    #: Whether a last axis S is stored, and travels, with its plane.
-    interleaves: ClassVar[bool] = True
+    #: Whether samples may lie anywhere; elsewhere, an S that is not last is an axis like others.
+    takes_any_order: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -95,13 +95,16 @@ class ImageSource(ABC):
         self.blank = blank
         self.height = shape[self.axes.index("Y")]
         self.width = shape[self.axes.index("X")]
-        interleaved = self.interleaves and self.axes.endswith("YXS")
-        self.samples = shape[-1] if interleaved else 1
-        inner = "YXS" if interleaved else "YX"
-        self.leading = tuple(
-            length for length, axis in zip(shape, self.axes, strict=True) if axis not in inner
-        )
+        sizes = dict(zip(self.axes, shape, strict=True))
+        has_samples = self.axes.endswith("YXS") or (self.takes_any_order and "S" in sizes)
+        self.samples = sizes["S"] if has_samples else 1
+        inner = "YXS" if has_samples else "YX"
+        leading = [place for place, axis in enumerate(self.axes) if axis not in inner]
+        self.leading = tuple(shape[place] for place in leading)
+        self.leading_axes = "".join(self.axes[place] for place in leading)
         self.frames = math.prod(self.leading)
+        #: Where the leading axes, rows, columns and, where there are any, samples are stored.
+        self.places = [*leading, *(self.axes.index(axis) for axis in inner)]
 
     @property
     def pixels(self) -> int:
@@ -244,7 +247,7 @@ class DecodedFile(ImageFile):
 class IndexedSource(ImageSource):
     """An image behind anything that is indexed like an array, its axes in any order."""
 
-    interleaves = False
+    takes_any_order = True
 
     @abstractmethod
     def read_region(self, frame: int, rows: slice, columns: slice) -> Pixels:
@@ -259,18 +262,24 @@ class IndexedSource(ImageSource):
     ) -> tuple[int | slice, ...]:
         """Return what selects rows and columns of a frame in the stored array."""
         position = iter(np.unravel_index(frame, self.leading) if self.leading else ())
-        place = {"Y": rows, "X": columns}
+        place = {"Y": rows, "X": columns, "S": slice(None)}
         return tuple(place[axis] if axis in place else int(next(position)) for axis in self.axes)
 
     def to_plane(self, selected: Pixels) -> Pixels:
-        """Turn what `index` selects into ``(rows, width, 1)``."""
-        flipped = self.axes.index("X") < self.axes.index("Y")
-        return (selected.T if flipped else selected)[..., np.newaxis]
+        """Turn what `index` selects into ``(rows, width, samples)``."""
+        plane = np.transpose(selected, self._plane_places)
+        return plane if "S" in self.axes else plane[..., np.newaxis]
 
     def from_plane(self, pixels: Pixels) -> Pixels:
-        """Turn ``(rows, width, 1)`` into what `index` selects."""
-        flipped = self.axes.index("X") < self.axes.index("Y")
-        return pixels[..., 0].T if flipped else pixels[..., 0]
+        """Turn ``(rows, width, samples)`` into what `index` selects."""
+        plane = pixels if "S" in self.axes else pixels[..., 0]
+        return np.transpose(plane, np.argsort(self._plane_places))
+
+    @property
+    def _plane_places(self) -> list[int]:
+        """Where rows, columns and samples are in what `index` selects."""
+        stored = self.places[len(self.leading) :]
+        return [sorted(stored).index(place) for place in stored]
 
 
 def checked_dtype(dtype: np.dtype[Any], what: str) -> np.dtype[Any]:

@@ -10,10 +10,10 @@ from scipy import ndimage
 from normeq.training.samples import Floats
 
 # Exponents of the tone curve, which darkens all but the brightest parts; widths in pixels of the
-# blur; contrasts, as shares of the range from black to white.
+# blur; contrasts, as shares of the range from black to white: much of an image is empty ground.
 _EXPONENTS = (0.7, 4.0)
 _BLUR = (0.5, 3.0)
-_CONTRAST = (0.3, 1.0)
+_CONTRAST = (0.03, 1.0)
 
 
 def seen_by_microscope(clean: Floats, rng: np.random.Generator) -> Floats:

@@ -43,9 +43,8 @@ def write_ome(source: ImageFile, target: Path, bands: Iterable[Band]) -> None:
 
 def ome_axes(source: ImageFile) -> tuple[str, tuple[int, ...]]:
     """Return leading axes and lengths in OME's terms: others take the place of one that is free."""
-    plane = "YXS" if source.samples > 1 else "YX"
     # Samples that are not stored together are channels.
-    names = [axis.replace("S", "C") for axis in source.axes if axis not in plane]
+    names = source.leading_axes.replace("S", "C")
     long = [
         (name, length) for name, length in zip(names, source.leading, strict=True) if length > 1
     ]
