@@ -234,7 +234,7 @@ def test_noise_that_is_not_finite_is_refused(
     tmp_path: Path, call: Call, arguments: list[str], code: int, sentence: str
 ) -> None:
     np.save(tmp_path / "a.npy", sample((16, 16), "float32"))
-    result = call(tmp_path / "a.npy", *arguments, model="default-sigma")
+    result = call(tmp_path / "a.npy", *arguments, model="default")
     assert result.exit_code == code, result.output
     assert sentence in result.stderr
     assert "Traceback" not in result.output

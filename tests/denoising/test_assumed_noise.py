@@ -21,6 +21,7 @@ from normeq.cli import app
 from normeq.denoising.assumed_noise import assume_noise
 from normeq.denoising.names import denoiser_for
 from normeq.denoising.noise_options import NoiseOptions
+from normeq.denoising.told_noise import CORRELATED
 from normeq.errors import UsageError
 from normeq.images.array import ArraySource
 from normeq.noise import NoiseModel, poisson_gaussian
@@ -65,9 +66,13 @@ def test_white_noise_of_one_level_is_told_as_such() -> None:
 
 
 def test_the_correlation_is_told() -> None:
-    plane = assumed(correlated()).of(0, 0)
-    assert plane.level == pytest.approx(12, rel=0.25)
+    noise = assumed(correlated())
+    [measured] = noise.found.values()
+    assert measured.mean_sigma == pytest.approx(12, rel=0.25)
+    plane = noise.of(0, 0)
+    assert plane.level == pytest.approx(CORRELATED * measured.mean_sigma)
     assert min(plane.lengths) > 0.7
+    assert assumed(correlated(), noise=measured).of(0, 0).level == measured.mean_sigma
     stated = assumed(correlated(), sigma=12.0).of(0, 0)
     assert stated.level == 12
     assert min(stated.lengths) > 0.7

@@ -171,7 +171,8 @@ def denoise(
         Whether the noise of every plane is estimated on its own, not that of a whole stack.
     model
         A shipped name, a weights file, ``package.module:factory``, a classical method's name, or a
-        network or function. ``"default"`` with `sigma` means ``"default-sigma"``.
+        network or function. ``"default"`` chooses among the shipped networks by what the noise is,
+        and whether the image is in colour.
     ensemble
         How many symmetries of the square the result is the mean over: 1, 2 or 8. Eight take eight
         times as long, for a little less error.

@@ -50,10 +50,6 @@ class AssumedNoise:
             for plane in self.planes.values()
         )
 
-    def untold(self) -> AssumedNoise:
-        """Return the same for a denoiser that is not told anything about white noise."""
-        return replace(self, planes=dict.fromkeys(self.planes, PlaneNoise()))
-
     def lines(self) -> list[str]:
         """Say in one line for each part what its noise is taken to be."""
         return [

@@ -19,7 +19,7 @@ from normeq.denoising.onnx_denoiser import OnnxDenoiser
 from normeq.denoising.onnx_network import OnnxNetwork
 from normeq.errors import UsageError, reason
 from normeq.models import load, shipped
-from normeq.models.releases import without_version
+from normeq.models.releases import installed_name
 
 
 def resolve(name: str) -> Callable[..., Any]:
@@ -59,7 +59,7 @@ def canonical(name: str) -> str:
     normeq.errors.UsageError: there is no model 'bm3', ... Did you mean 'bm3d'?
     """
     known = [*shipped(), *METHODS]
-    bare = without_version(name.lower())
+    bare = installed_name(name.lower())
     if bare in known:
         return bare
     if is_factory(name) or os.path.isfile(name):

@@ -14,10 +14,9 @@ from normeq.denoising.names import denoiser_for
 from normeq.denoising.noise_options import NoiseOptions
 from normeq.images.source import ImageSource
 
-# "default" stands for three networks, until one that is told everything is as good at white noise:
-# blind, told sigma, and told sigma and correlation.
-_WHITE, _WHITE_TOLD, _ANY = "default", "default-sigma", "default-real"
-COLOR = "default-color"
+# "default" stands for three networks: for white noise of one level, for any noise, and for colour.
+# The first removes white noise better than the second, which was trained on noise of all kinds.
+_WHITE, _ANY, COLOR = "default", "default-real", "default-color"
 
 
 @dataclass(frozen=True)
@@ -54,9 +53,7 @@ class Choice:
         denoiser = self._denoiser(self._first(noise, source))
         assumed = assume_noise(denoiser, source, noise)
         if self._is_default and denoiser.name == _ANY and assumed.is_white:
-            is_told = noise.strength != 1 or noise.sigma is not None
-            denoiser = self._denoiser(_WHITE_TOLD if is_told else _WHITE)
-            assumed = assumed if is_told else assumed.untold()
+            denoiser = self._denoiser(_WHITE)
         return self._ensemble(denoiser), assumed
 
     def _ensemble(self, denoiser: Denoiser) -> Denoiser:
@@ -73,9 +70,7 @@ class Choice:
             return self.model
         if source is not None and noise.noise != "learned" and shows_colors(source):
             return COLOR
-        if noise.noise != "gaussian":
-            return _ANY
-        return _WHITE if noise.sigma is None else _WHITE_TOLD
+        return _WHITE if noise.noise == "gaussian" else _ANY
 
     def _denoiser(self, model: str | Callable[..., Any]) -> Denoiser:
         # Weights are read and networks folded once, not once for every image of a folder.

@@ -9,6 +9,9 @@ from importlib import resources
 
 from normeq.errors import UsageError
 
+#: Names that stand for others by now.
+OTHER_NAMES = {"default-sigma": "default"}
+
 
 @dataclass(frozen=True)
 class Release:
@@ -49,24 +52,25 @@ def installed_release(name: str) -> Release | None:
     Examples
     --------
     >>> print(installed_release("default"))
-    default@1
+    default@2
     """
     return {release.name: release for release in releases()}.get(name)
 
 
-def without_version(name: str) -> str:
-    """Return ``NAME`` for ``NAME@VERSION``, if that version is installed, and others as they are.
+def installed_name(name: str) -> str:
+    """Return the name of shipped weights without their version, and others as they are.
 
     Examples
     --------
-    >>> without_version("default@1")
-    'default'
+    >>> installed_name("default@2"), installed_name("default-sigma"), installed_name("mine")
+    ('default', 'default', 'mine')
     """
     bare, _, version = name.partition("@")
-    installed = installed_release(bare)
+    current = OTHER_NAMES.get(bare, bare)
+    installed = installed_release(current)
     if installed is None or not version.isdecimal():
-        return name
-    if int(version) == installed.version:
+        return current if name == bare else name
+    if (bare, int(version)) == (installed.name, installed.version):
         return bare
     known = [release for release in releases() if release.name == bare]
     wanted = next((release for release in known if release.version == int(version)), None)

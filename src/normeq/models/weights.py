@@ -18,7 +18,7 @@ from normeq._support.near_misses import suggestion
 from normeq.errors import NormeqError, UsageError, WeightsError, reason
 from normeq.models.network import Network, Wrapped
 from normeq.models.registry import create
-from normeq.models.releases import without_version
+from normeq.models.releases import installed_name
 
 _FORMAT = 1
 # Characters of the header, most of which is the card: a hundred times what ours have.
@@ -129,7 +129,7 @@ def shipped() -> list[str]:
 
 def _find(source: str | os.PathLike[str]) -> Path:
     """Turn a shipped name or a path into the path of a file that exists."""
-    name = without_version(str(source).lower())
+    name = installed_name(str(source).lower())
     if name in shipped():
         return Path(str(resources.files("normeq") / "weights" / f"{name}.safetensors"))
     path = Path(source)

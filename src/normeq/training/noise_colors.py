@@ -18,11 +18,13 @@ Lengths = tuple[float, float]
 _LONG_TAILS = 0.25
 _PARTLY_WHITE = 0.3
 _MOST_WHITE = 0.5
-# Widths in pixels of far-reaching noise, along streaks and across them; the share of it that is
-# smooth in both directions; its variance beside that of the rest.
+# Widths in pixels of far-reaching noise, along streaks and across them; the shares of it that are
+# clouds and ripples; periods of ripples in pixels; its variance beside that of the rest.
 _FAR_WIDTHS = (2.0, 5.0)
 _STREAK_WIDTHS = (0.3, 1.2)
-_FAR_BOTH_WAYS = 0.3
+_CLOUDS = 0.2
+_RIPPLES = 0.3
+_PERIODS = (3.0, 9.0)
 _FAR_VARIANCE = (0.03, 0.4)
 
 
@@ -74,20 +76,42 @@ def colored_noise(
 def far_reaching_noise(shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
     """Draw a weak part of noise that reaches far, which estimates take for the signal.
 
-    Mostly streaks down and across, as sensors and processing leave them; else clouds. Beside noise
-    of unit variance it has a variance of 0.03 to 0.4.
+    Mostly streaks down and across, as sensors and processing leave them; else clouds or ripples.
+    Beside noise of unit variance it has a variance of 0.03 to 0.4.
     """
     across, down = rng.uniform(*_FAR_WIDTHS, 2)
     thin = rng.uniform(*_STREAK_WIDTHS, 2)
     level = np.float32(math.sqrt(rng.uniform(*_FAR_VARIANCE)))
-    if rng.random() < _FAR_BOTH_WAYS:
+    which = rng.random()
+    if which < _CLOUDS:
         return level * colored_noise(shape, (down, across), rng)[0]
+    if which < _CLOUDS + _RIPPLES:
+        return level * _ripples(shape, down, rng)
     angle = rng.uniform(0, math.pi / 2)
     rows, columns = (
         colored_noise(shape, widths, rng)[0] for widths in ((thin[0], across), (down, thin[1]))
     )
     streaks: Floats = np.float32(math.cos(angle)) * rows + np.float32(math.sin(angle)) * columns
     return level * streaks
+
+
+def _ripples(shape: tuple[int, ...], width: float, rng: np.random.Generator) -> Floats:
+    """Draw noise around one frequency, of any direction: waves that last for about a width."""
+    angle, period = rng.uniform(0, math.pi), rng.uniform(*_PERIODS)
+    down, across = math.sin(angle) / period, math.cos(angle) / period
+    rows, columns = np.fft.fftfreq(shape[1])[:, None], np.fft.rfftfreq(shape[2])
+    response = sum(
+        np.exp(
+            -2
+            * (math.pi * width) ** 2
+            * ((rows - sign * down) ** 2 + (columns - sign * across) ** 2)
+        )
+        for sign in (1, -1)
+    )
+    spectrum = np.fft.rfft2(rng.standard_normal(shape, dtype=np.float32)) * response
+    drawn = np.fft.irfft2(spectrum, shape[1:])
+    unit: Floats = (drawn / drawn.std()).astype(np.float32)
+    return unit
 
 
 def interpolated_noise(shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
