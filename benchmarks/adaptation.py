@@ -63,7 +63,7 @@ def cases(options: argparse.Namespace) -> Iterator[Case]:
 def measure(case: Case, has_ensemble: bool) -> dict[str, Any]:
     """Return the PSNR of an image with and without adapting and, if asked for, ensembles."""
     image = case.noisy.astype(np.float32)
-    axes = "YXC" if image.ndim == 3 else "YX"
+    axes = "YXS" if image.ndim == 3 else "YX"
 
     def score(**how: Any) -> float:
         return psnr(normeq.denoise(image, axes=axes, **how) / 255, case.clean / 255)

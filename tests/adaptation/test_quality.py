@@ -1,6 +1,7 @@
 """The quality of results without ground truth: intervals, verdicts, and how they are shown."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,22 @@ def test_an_unknown_level_is_admitted() -> None:
     assert exact.is_known
     assert not vague.is_known
     assert vague.low < exact.low <= exact.mse <= exact.high < vague.high
+
+
+@pytest.mark.parametrize("estimated", [False, True])
+def test_processed_photographs_have_a_larger_error_that_is_less_well_known(estimated: bool) -> None:
+    sums = ErrorSums(65536, 65536 * 50.0, 65536 * 625.0, 65536 * 50.0, 0.0, 0.0, 0.0)
+    gray = LevelError(0.05, estimated, correlated=True)
+    channels, camera = (
+        error_interval(sums, level, is_network=True)
+        for level in (gray, replace(gray, in_color=True))
+    )
+    assert camera.mse > 2 * channels.mse
+    assert camera.high / camera.low > channels.high / channels.low
+    white = LevelError(0.05, estimated)
+    assert error_interval(sums, white, True) == error_interval(
+        sums, replace(white, in_color=True), True
+    )
 
 
 def test_energy_of_noise_is_the_variance_of_a_weighted_sum() -> None:

@@ -33,13 +33,14 @@ def test_correlated_noise_is_removed() -> None:
 
 def test_noise_that_grows_with_the_signal_is_removed_better() -> None:
     noisy = poisson_gaussian(CLEAN, 12.0, 2.0, RNG)
-    assert score(noisy) > score(noisy, noise="gaussian") + 0.3
+    assert score(noisy) > score(noisy, noise="gaussian") + 0.2
 
 
 @pytest.mark.parametrize("sigma", [5, 25])
 def test_white_noise_loses_nothing(sigma: float) -> None:
     noisy = CLEAN + sigma * RNG.standard_normal(CLEAN.shape)
-    assert score(noisy) == pytest.approx(score(noisy, noise="gaussian"), abs=0.05)
+    assert score(noisy) > score(noisy, noise="gaussian") - 0.05
+    assert score(noisy) > score(noisy, sigma=sigma) - 0.1
 
 
 def test_strength_is_obeyed() -> None:

@@ -151,7 +151,7 @@ def assess(
     if not residuals:
         raise InputError("no pixel of the image has a value, so there is nothing to judge.")
     gain = abs(source.gain)
-    level = _level_error(bars, options)
+    level = _level_error(bars, options, walk.denoiser.channels > 1)
     interval = error_interval(sums.scaled(gain), level, walk.denoiser.law != "own")
     residual = together(residuals)
     found = QualityReport.of(
@@ -168,7 +168,7 @@ def assess(
     )
 
 
-def _level_error(bars: ErrorBars, options: NoiseOptions) -> LevelError:
+def _level_error(bars: ErrorBars, options: NoiseOptions, in_color: bool) -> LevelError:
     """Return how well the level of the noise is known: exactly if the caller states it."""
     models = {id(noise.model): noise.model for noise in bars.noise.values()}.values()
     stated = options.sigma is not None and not isinstance(options.sigma, str)
@@ -178,6 +178,7 @@ def _level_error(bars: ErrorBars, options: NoiseOptions) -> LevelError:
         estimated,
         any(not model.correlation.is_white for model in models),
         any(not model.is_uniform for model in models),
+        in_color,
     )
 
 

@@ -10,7 +10,8 @@ Tweedie's the prior.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from statistics import NormalDist
 from typing import Self
 
 import numpy as np
@@ -40,6 +41,11 @@ _TEXTURE_IF_CORRELATED = 1.5
 _TEXTURE_MEAN = 0.35
 _CORRELATED_ERROR = 0.12
 _LINE_ERROR = 0.08
+# Photographs that their cameras processed: what is left of their noise varies from place to place,
+# and colours share it. Logarithm of the true error relative to the estimate, its mean and spread,
+# with estimated and with given noise (benchmarks/processed_quality.py).
+_PROCESSED_ESTIMATED = (1.6, 1.0)
+_PROCESSED_GIVEN = (0.9, 0.3)
 # Nothing is known about denoisers other than networks.
 _OTHER_SPREAD = 2.0
 # Errors of noise levels have long tails: those of Student's t with this many degrees of freedom.
@@ -182,12 +188,22 @@ class LevelError:
         Whether the noise was estimated from the image, which takes texture for noise.
     correlated, signal_dependent
         What kind of noise it is.
+    in_color
+        Whether colours are denoised together.
     """
 
     statistical: float = 0.0
     estimated: bool = False
     correlated: bool = False
     signal_dependent: bool = False
+    in_color: bool = False
+
+    @property
+    def processed(self) -> tuple[float, float]:
+        """Mean and spread of what the processing of a camera adds to the logarithm of an error."""
+        if not (self.in_color and self.correlated):
+            return 0.0, 0.0
+        return _PROCESSED_ESTIMATED if self.estimated else _PROCESSED_GIVEN
 
     def given(self, kept: float) -> tuple[float, float]:
         """Return how much of the variance is texture on average, and the standard error of that.
@@ -247,4 +263,13 @@ def error_interval(sums: ErrorSums, level: LevelError, is_network: bool) -> Erro
     cumulative = np.cumsum(density) / density.sum()
     tail = (1 - CONFIDENCE) / 2
     low, middle, high = (float(np.interp(q, cumulative, mse)) for q in (tail, 0.5, 1 - tail))
-    return ErrorInterval(middle, low, high, stein, tweedie)
+    return _shifted(ErrorInterval(middle, low, high, stein, tweedie), *level.processed)
+
+
+def _shifted(interval: ErrorInterval, mean: float, spread: float) -> ErrorInterval:
+    """Add a part of this mean and spread to the logarithm of the error."""
+    added = NormalDist().inv_cdf((1 + CONFIDENCE) / 2) * spread
+    mse = interval.mse * math.exp(mean)
+    below = math.hypot(math.log(interval.mse / interval.low), added)
+    above = math.hypot(math.log(interval.high / interval.mse), added)
+    return replace(interval, mse=mse, low=mse * math.exp(-below), high=mse * math.exp(above))

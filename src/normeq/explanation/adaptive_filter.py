@@ -2,7 +2,8 @@
 
 Close to an image y, a denoiser is a weighted mean: ``f(y)[i] = Σ w[j]·y[j] + constant``. The
 weights of pixel i are a row of the Jacobian. They sum to one for every normalization-equivariant
-network, and the constant is zero for every scale-equivariant one.
+network, and the constant is zero for every scale-equivariant one, but for a multiple of the noise
+level that it is told.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ class AdaptiveFilter:
     value
         The denoised pixel.
     constant
-        What the network adds of its own: exactly 0 if it is linear between its kinks.
+        What the network adds of its own: exactly 0 if it is linear between its kinks, and is told
+        no noise level.
     noise_left
         Standard deviation of the noise in the denoised pixel, to first order, for independent
         noise of the given sigma; None without sigma.
