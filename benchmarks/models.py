@@ -146,8 +146,6 @@ def seconds(name: str, channels: int) -> float:
     """Return the least time of one core, of three tries, that denoising a megapixel takes."""
     image = np.random.default_rng(0).standard_normal((1024, 1024, channels), np.float32)
     options: dict[str, Any] = {"model": name, "noise": "gaussian", "bayer": "none"}
-    if normeq.load(name).takes_sigma == "always":
-        options["sigma"] = 1.0
     axes = "YX" if channels == 1 else "YXS"
     times = []
     for _ in range(3):

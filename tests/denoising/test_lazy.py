@@ -120,6 +120,12 @@ def test_channels_have_noise_models_of_their_own(chunks: Any) -> None:
     check(image, chunks, model=TOLD, axes="TCYX", each_plane=True)
 
 
+@pytest.mark.parametrize("axes", ["CYXS", "CSYX"])
+def test_channels_of_colour_images_too(axes: str) -> None:
+    image = noisy((2, 30, 30, 3)) * np.array([1.0, 10.0])[:, None, None, None]
+    check(image.transpose(["CYXS".index(axis) for axis in axes]), 15, model=TOLD, axes=axes)
+
+
 @settings(max_examples=8)
 @given(chunks=chunkings((26, 31, 3)))
 def test_colours_are_seen_together(chunks: Any) -> None:

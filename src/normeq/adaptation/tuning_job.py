@@ -23,7 +23,7 @@ from normeq.denoising.introspection import find_device
 from normeq.denoising.mosaics import seen_planes
 from normeq.denoising.names import resolve
 from normeq.denoising.noise_options import NoiseOptions
-from normeq.denoising.preparation import COLOR, Choice
+from normeq.denoising.preparation import ANY, COLOR, Choice
 from normeq.errors import InputError, UsageError
 from normeq.images.source import ImageSource
 from normeq.models import DenoisingNetwork
@@ -120,11 +120,11 @@ def _prepared(
     if COLOR in names:
         raise UsageError(
             f"photographs in colour are denoised by {COLOR}, which cannot be adapted: leave them "
-            "as they are, or name a model for gray images (such as default-real), which is adapted "
+            f"as they are, or name a model for gray images (such as {ANY}), which is adapted "
             "to each colour and denoises them one by one."
         )
     if len(names) > 1:  # "default" stands for several: one of them takes every noise
-        return _prepared(images, replace(choice, model="default-real"), noise)
+        return _prepared(images, replace(choice, model=ANY), noise)
     return names.pop(), {name: assumed for name, (_, assumed) in found.items()}
 
 

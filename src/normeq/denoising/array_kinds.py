@@ -13,10 +13,7 @@ from numpy.typing import NDArray
 
 from normeq.denoising.lazy import is_lazy
 from normeq.errors import InputError, UsageError
-from normeq.images.axes import axes_from_names, checked_axes, default_axes
-
-# How many colours a photograph has.
-_COLORS = 3
+from normeq.images.axes import COLORS, axes_from_names, checked_axes, default_axes
 
 
 def axes_of(image: Any, array: Any, axes: str | None, channel_axis: int | None) -> str:
@@ -32,7 +29,7 @@ def axes_of(image: Any, array: Any, axes: str | None, channel_axis: int | None) 
         raise UsageError(f"channel_axis {channel_axis} does not exist in shape {array.shape}.")
     channel = channel_axis % array.ndim
     letters = "Q" * (array.ndim - 3) + "YX"
-    kind = "S" if array.shape[channel] == _COLORS else "C"
+    kind = "S" if array.shape[channel] == COLORS else "C"
     return f"{letters[:channel]}{kind}{letters[channel:]}"
 
 

@@ -78,7 +78,7 @@ def denoise_lazily(
     colors = color_axis(axes, choice.check(noise).channels)
     last = f"YX{colors}"
     order = [place for place, axis in enumerate(axes) if axis not in last]
-    letters = "Q" * len(order) if colors else "".join(axes[place] for place in order)
+    letters = "".join(axes[place] for place in order)
     order += [axes.index(axis) for axis in last]
     image = da.transpose(array, order)
     header = _Header(image.shape, image.dtype, f"{letters}YX{'S' * len(colors)}")

@@ -16,7 +16,7 @@ from normeq.images.source import ImageSource
 
 # "default" stands for three networks: for white noise of one level, for any noise, and for colour.
 # The first removes white noise better than the second, which was trained on noise of all kinds.
-_WHITE, _ANY, COLOR = "default", "default-real", "default-color"
+_WHITE, ANY, COLOR = "default", "default-real", "default-color"
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Choice:
         """Return the denoiser for an image, and what is assumed of the image's noise."""
         denoiser = self._denoiser(self._first(noise, source))
         assumed = assume_noise(denoiser, source, noise)
-        if self._is_default and denoiser.name == _ANY and assumed.is_white:
+        if self._is_default and denoiser.name == ANY and assumed.is_white:
             denoiser = self._denoiser(_WHITE)
         return self._ensemble(denoiser), assumed
 
@@ -70,7 +70,7 @@ class Choice:
             return self.model
         if source is not None and noise.noise != "learned" and shows_colors(source):
             return COLOR
-        return _WHITE if noise.noise == "gaussian" else _ANY
+        return _WHITE if noise.noise == "gaussian" else ANY
 
     def _denoiser(self, model: str | Callable[..., Any]) -> Denoiser:
         # Weights are read and networks folded once, not once for every image of a folder.

@@ -6,8 +6,11 @@ from collections.abc import Sequence
 
 from normeq.errors import InputError, UsageError
 
-# An array whose last axis is so short, and whose axes before it are so long, may be in colour.
-_COLORS = (3, 4)
+#: How many colours a photograph has.
+COLORS = 3
+# An array whose last axis is so short (an opacity may follow the colours), and whose axes before it
+# are so long, may be in colour.
+_MAYBE_COLORS = (COLORS, COLORS + 1)
 _SURELY_A_SIDE = 16
 
 
@@ -24,7 +27,7 @@ def default_axes(
         raise InputError(
             f"an image has at least two axes, rows and columns; this one has shape {shape}."
         )
-    if len(shape) > 2 and shape[-1] in _COLORS and min(shape[-3:-1]) >= _SURELY_A_SIDE:
+    if len(shape) > 2 and shape[-1] in _MAYBE_COLORS and min(shape[-3:-1]) >= _SURELY_A_SIDE:
         raise InputError(
             f"shape {shape} looks like a colour image: {way_out}, or, if the last axis is not "
             "colour, say so with axes (such as ZYX)."

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from normeq.errors import InputError, reading
-from normeq.images.axes import checked_axes
+from normeq.images.axes import COLORS, checked_axes
 from normeq.images.provenance import Provenance, digest
 
 Pixels = NDArray[Any]
@@ -119,7 +119,7 @@ class ImageSource(ABC):
     @property
     def is_color(self) -> bool:
         """Whether the samples of a pixel are red, green and blue, perhaps with an opacity."""
-        return self.samples - self.alpha == 3
+        return self.samples - self.alpha == COLORS
 
     @property
     def band_rows(self) -> int | None:
