@@ -13,7 +13,10 @@ from normeq.metrics import psnr
 from normeq.noise import poisson_gaussian
 
 CLEAN = data.camera()[100:356, 150:406].astype(np.float64)
-RNG = np.random.default_rng(0)
+
+
+def photons(seed: int) -> NDArray[np.float64]:
+    return poisson_gaussian(CLEAN, 12.0, 2.0, np.random.default_rng(seed))
 
 
 def score(noisy: NDArray[np.float64], **options: object) -> float:
@@ -22,7 +25,8 @@ def score(noisy: NDArray[np.float64], **options: object) -> float:
 
 
 def correlated() -> NDArray[np.float64]:
-    noise = ndimage.gaussian_filter(RNG.standard_normal(CLEAN.shape), 0.9)
+    drawn = np.random.default_rng(0).standard_normal(CLEAN.shape)
+    noise = ndimage.gaussian_filter(drawn, 0.9)
     return CLEAN + 20 * noise / noise.std()
 
 
@@ -32,13 +36,14 @@ def test_correlated_noise_is_removed() -> None:
 
 
 def test_noise_that_grows_with_the_signal_is_removed_better() -> None:
-    noisy = poisson_gaussian(CLEAN, 12.0, 2.0, RNG)
-    assert score(noisy) > score(noisy, noise="gaussian") + 0.2
+    images = [photons(seed) for seed in range(4)]
+    gains = [score(noisy) - score(noisy, noise="gaussian") for noisy in images]
+    assert np.mean(gains) > 0.2
 
 
 @pytest.mark.parametrize("sigma", [5, 25])
 def test_white_noise_loses_nothing(sigma: float) -> None:
-    noisy = CLEAN + sigma * RNG.standard_normal(CLEAN.shape)
+    noisy = CLEAN + sigma * np.random.default_rng(0).standard_normal(CLEAN.shape)
     assert score(noisy) > score(noisy, noise="gaussian") - 0.05
     assert score(noisy) > score(noisy, sigma=sigma) - 0.1
 
@@ -53,7 +58,7 @@ def test_strength_is_obeyed() -> None:
 
 
 def test_units_make_no_difference_to_real_noise() -> None:
-    noisy = poisson_gaussian(CLEAN, 12.0, 2.0, RNG)
+    noisy = photons(0)
     clean = normeq.denoise(noisy)
     other = normeq.denoise(7 * noisy + 1000)
     np.testing.assert_allclose(other, 7 * clean + 1000, atol=1e-3 * 7 * noisy.std())
