@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -17,10 +18,17 @@ from normeq.training.samples import SampleBatch
 IMAGES = [data.camera()[None, :50, :70], data.coins()[None, :64, :64]]
 RECIPE = Data(patch=16, sigma=(5, 50))
 EVERYTHING = Mixture(
-    colored=0.3, camera=0.2, smooth=0.3, signal=0.3, not_told=0.3, understated=0.2, inexact=0.3
+    colored=0.3,
+    camera=0.2,
+    smooth=0.3,
+    signal=0.3,
+    not_told=0.3,
+    understated=0.2,
+    overstated=0.2,
+    inexact=0.3,
 )
 MIXED = Data(patch=16, sigma=(5, 50), crops="detail", mixture=EVERYTHING)
-FIELDS = ("noisy", "target", "sigma", "correlation", "level")
+FIELDS = [field.name for field in fields(SampleBatch)]
 
 
 @pytest.mark.parametrize("recipe", [RECIPE, MIXED], ids=["white", "mixture"])

@@ -151,6 +151,17 @@ def test_of_an_understated_level_the_rest_belongs_to_the_target(seed):
     assert slope == pytest.approx(1 - share**2, abs=0.02)
 
 
+def test_an_overstated_level_is_told_and_its_factor_is_kept():
+    given = [sample(seed, overstated=1.0) for seed in range(40)]
+    factors = np.array([each.overstatement for each in given])
+    assert 1.4 <= factors.min() < 1.6
+    assert 3.5 < factors.max() <= 4.0
+    for each, factor in zip(given, factors, strict=True):
+        np.testing.assert_allclose(each.sigma, factor * LEVEL, rtol=1e-5)
+        assert np.array_equal(each.target, CLEAN)
+    assert sample().overstatement == 1
+
+
 def test_inexact_levels_stay_within_their_factor_and_the_target_is_clean():
     given = [sample(seed, inexact=1.0, inexact_factor=1.3) for seed in range(60)]
     ratios = np.array([each.sigma.mean() / LEVEL for each in given])

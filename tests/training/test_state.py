@@ -11,12 +11,17 @@ from normeq.training.samples import SampleBatch
 from normeq.training.state import State, reconstruction_loss
 
 
-def batch_of(size: int = 4) -> SampleBatch:
+def batch_of(size: int = 4, overstatement: float = 1.0) -> SampleBatch:
     clean = torch.rand(size, 1, 32, 32)
     level = torch.linspace(0.1, 0.4, size)
     sigma = level.view(-1, 1, 1, 1).expand_as(clean)
-    correlation = sigma.expand(-1, 2, -1, -1)
-    return SampleBatch(clean + sigma * torch.randn_like(clean), clean, sigma, correlation, level)
+    noisy = clean + sigma / overstatement * torch.randn_like(clean)
+    factors = torch.full((size,), overstatement)
+    return SampleBatch(noisy, clean, sigma, sigma.expand(-1, 2, -1, -1), level, factors)
+
+
+def fields(batch: SampleBatch) -> list[torch.Tensor]:
+    return list(vars(batch).values())
 
 
 def settings(**fields) -> Optimization:
@@ -25,7 +30,7 @@ def settings(**fields) -> Optimization:
 
 def test_losses_are_means_and_balance_divides_by_a_power_of_the_level():
     empty = torch.zeros(2, 1, 1, 2)
-    batch = SampleBatch(empty, empty, empty, empty, torch.tensor([0.1, 0.5]))
+    batch = SampleBatch(empty, empty, empty, empty, torch.tensor([0.1, 0.5]), torch.ones(2))
     output = torch.tensor([[[[1.0, 3.0]]], [[[-2.0, 2.0]]]])
     assert reconstruction_loss(output, batch, settings(loss="l1")) == 2.0
     assert reconstruction_loss(output, batch, settings(loss="mse")) == 4.5
@@ -75,12 +80,26 @@ def test_a_network_is_given_the_maps_that_it_takes(takes_sigma, takes_correlatio
 def test_a_network_that_mixes_channels_is_told_one_level_for_all():
     sigma = torch.tensor([3.0, 4.0, 5.0]).reshape(1, 3, 1, 1).expand(2, 3, 8, 8)
     image = torch.rand(2, 3, 8, 8)
-    batch = SampleBatch(image, image, sigma, sigma[:, :2], torch.ones(2))
+    batch = SampleBatch(image, image, sigma, sigma[:, :2], torch.ones(2), torch.ones(2))
     settings = {"architecture": "unet", "variant": "norm-equiv-residual", "channels": 3}
     settings["takes_sigma"] = "optional"
     for separate, expected in ((True, sigma), (False, torch.full((2, 1, 8, 8), (50 / 3) ** 0.5))):
         network = NetworkSettings(**settings, separate_channels=separate)
         torch.testing.assert_close(batch.arguments(network)[1], expected)
+
+
+def test_told_too_much_a_network_learns_what_it_makes_of_as_much_noise():
+    state = State(short_recipe("network.takes_sigma=optional"), Accelerator())
+    plain, overstated = batch_of(), batch_of(overstatement=2.0)
+    with torch.no_grad():
+        noisy = overstated.target + 2 * (overstated.noisy - overstated.target)
+        lesson = state.judged(noisy, overstated.sigma)
+    both = SampleBatch(
+        *(torch.cat(pair) for pair in zip(fields(plain), fields(overstated), strict=True))
+    )
+    taught = state.with_lessons(both)
+    torch.testing.assert_close(taught.target, torch.cat([plain.target, lesson]))
+    assert torch.equal(taught.noisy, both.noisy)
 
 
 @pytest.mark.parametrize("optimizer", ["adam", "muon"])

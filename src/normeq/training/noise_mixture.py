@@ -1,7 +1,7 @@
 """The noise of a training sample, and what the network is told of it.
 
 White noise of one level, or as `Mixture` says: levels that vary over the image, noise of random
-colour, cameras' processing, and maps that are missing, inexact or deliberately too low.
+colour, cameras' processing, and maps that are missing, inexact or deliberately too low or high.
 """
 
 from __future__ import annotations
@@ -43,8 +43,12 @@ _SIGNAL_BLUR = (1.5, 4.0)
 _JPEG_QUALITY = (75, 98)
 # Of colour samples with processed noise, the share that goes through a whole camera.
 _PHOTOGRAPHED = 0.75
+# Ways to tell a level other than the true one: shares of a `Mixture`.
+_NOT_EXACT = ("not_told", "understated", "overstated", "inexact")
 # Told levels, as shares of the true one, of samples whose remaining noise belongs to the target.
 _UNDERSTATED = (0.15, 0.5)
+# Told levels, as multiples of the true one, of samples that should come out smoother.
+_OVERSTATED = (1.4, 4.0)
 # Lags at which the autocorrelation of processed noise is measured.
 _LAGS = 9
 
@@ -111,16 +115,20 @@ def noisy_sample(
 
 def _told(patch: NoisyPatch, mixture: Mixture, rng: np.random.Generator) -> Sample:
     """Decide how much of the truth the network is told."""
-    which = rng.random()
-    if which < mixture.not_told:
+    shares = [getattr(mixture, kind) for kind in _NOT_EXACT]
+    kind = (*_NOT_EXACT, "exact")[np.searchsorted(np.cumsum(shares), rng.random(), "right")]
+    if kind == "not_told":
         return patch.told(0.0)
-    if which < mixture.not_told + mixture.understated:
+    if kind == "understated":
         # Told n1 of n1 + n2, the network should return clean + n2. The mean of n2 for a given sum
         # of both is this share of it, and a target without chance is learned faster.
         share = math.exp(rng.uniform(*np.log(_UNDERSTATED)))
         target = patch.clean + np.float32(1 - share**2) * (patch.noisy - patch.clean)
         return replace(patch.told(share), target=target)
-    if which < mixture.not_told + mixture.understated + mixture.inexact:
+    if kind == "overstated":
+        factor = math.exp(rng.uniform(*np.log(_OVERSTATED)))
+        return replace(patch.told(factor), overstatement=factor)
+    if kind == "inexact":
         level, *errors = np.exp(math.log(mixture.inexact_factor) * rng.uniform(-1, 1, 3))
         # A length is estimated better than a level, and never negative.
         y, x = (

@@ -71,6 +71,8 @@ class Mixture(_Section):
     not_told: Fraction = 0.0
     #: It is told a part of the level, and should remove that part alone.
     understated: Fraction = 0.0
+    #: It is told more than the level, and should do what it does to noise that is as strong.
+    overstated: Fraction = 0.0
     #: It is told a level that is wrong by up to a factor, and should not mind.
     inexact: Fraction = 0.0
     inexact_factor: Annotated[float, Field(ge=1)] = 1.25
@@ -80,7 +82,7 @@ class Mixture(_Section):
         groups = (
             ("colored", "camera", "stabilised"),
             ("smooth", "signal"),
-            ("not_told", "understated", "inexact"),
+            ("not_told", "understated", "overstated", "inexact"),
         )
         for names in groups:
             if sum(getattr(self, name) for name in names) > 1 + 1e-9:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import Any, cast
 
 import torch
@@ -85,9 +86,21 @@ class State:
         """Move a batch to where the network is."""
         return batch.to(self._accelerator.device, self._dtype)
 
+    @torch.no_grad()
+    def with_lessons(self, batch: SampleBatch) -> SampleBatch:
+        """Make the kept network's result for as much noise as is told the target where it is."""
+        overstated = batch.overstatement > 1
+        if not overstated.any():
+            return batch
+        stronger = batch.rows(overstated).with_told_noise()
+        target = batch.target.clone()
+        target[overstated] = self.judged(*stronger.arguments(self._recipe.network))
+        return replace(batch, target=target)
+
     def update(self, batch: SampleBatch) -> tuple[Tensor, Tensor]:
         """Take one step on this process's share of a batch; return its loss and gradient norm."""
         settings = self._recipe.optimization
+        batch = self.with_lessons(batch)
         rate = learning_rate(self.step, settings)
         for group in (group for each in self._optimizers for group in each.param_groups):
             group["lr"] = rate
