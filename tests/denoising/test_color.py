@@ -62,6 +62,21 @@ def test_colours_are_denoised_together_which_is_said(options: Any, caplog: Any) 
     np.testing.assert_array_equal(clean, together)
 
 
+def test_colours_with_correlated_noise_have_a_network_of_their_own(caplog: Any) -> None:
+    smooth = ndimage.gaussian_filter(CLEAN, (4, 4, 0))
+    unit = np.random.default_rng(0).standard_normal(CLEAN.shape)
+    image = smooth + 40 * ndimage.gaussian_filter(unit, (1, 1, 0))
+    with caplog.at_level(logging.INFO):
+        clean = normeq.denoise(image, axes="YXS")
+    assert "colour: 3 channels are denoised together by default-color-real" in caplog.messages
+    caplog.clear()
+    with caplog.at_level(logging.INFO):
+        normeq.denoise(image, axes="YXS", noise="gaussian")
+    assert "colour: 3 channels are denoised together by default-color" in caplog.messages
+    real = normeq.denoise(image, axes="YXS", model="default-color-real")
+    np.testing.assert_array_equal(clean, real)
+
+
 def test_other_channels_are_never_mixed(caplog: Any) -> None:
     image = noisy()
     with caplog.at_level(logging.INFO):

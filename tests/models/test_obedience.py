@@ -29,6 +29,7 @@ MISSING = {
     ("difference", "default-real", 50),
     ("harm", "default-real", 10),
     ("harm", "default-color", 10),
+    ("harm", "default-color-real", 10),
 }
 
 

@@ -23,7 +23,7 @@ from normeq.denoising.introspection import find_device
 from normeq.denoising.mosaics import seen_planes
 from normeq.denoising.names import resolve
 from normeq.denoising.noise_options import NoiseOptions
-from normeq.denoising.preparation import ANY, COLOR, Choice
+from normeq.denoising.preparation import ANY, Choice
 from normeq.errors import InputError, UsageError
 from normeq.images.source import ImageSource
 from normeq.models import DenoisingNetwork
@@ -117,10 +117,11 @@ def _prepared(
     """Choose one network for all images, and find out about the noise of each."""
     found = {name: choice.prepare(source, noise) for name, source in images.items()}
     names = {denoiser.name for denoiser, _ in found.values()}
-    if COLOR in names:
+    in_color = [denoiser.name for denoiser, _ in found.values() if denoiser.channels > 1]
+    if in_color:
         raise UsageError(
-            f"photographs in colour are denoised by {COLOR}, which cannot be adapted: leave them "
-            f"as they are, or name a model for gray images (such as {ANY}), which is adapted "
+            f"photographs in colour are denoised by {in_color[0]}, which cannot be adapted: leave "
+            f"them as they are, or name a model for gray images (such as {ANY}), which is adapted "
             "to each colour and denoises them one by one."
         )
     if len(names) > 1:  # "default" stands for several: one of them takes every noise

@@ -14,9 +14,12 @@ from normeq.denoising.names import denoiser_for
 from normeq.denoising.noise_options import NoiseOptions
 from normeq.images.source import ImageSource
 
-# "default" stands for three networks: for white noise of one level, for any noise, and for colour.
-# The first removes white noise better than the second, which was trained on noise of all kinds.
-_WHITE, ANY, COLOR = "default", "default-real", "default-color"
+#: "default" stands for four networks, of which this one takes noise of all kinds,
+ANY = "default-real"
+# this one does so for colour,
+_ANY_IN_COLOR = "default-color-real"
+# and their twins remove white noise better.
+_FOR_WHITE = {ANY: "default", _ANY_IN_COLOR: "default-color"}
 
 
 @dataclass(frozen=True)
@@ -52,8 +55,8 @@ class Choice:
         """Return the denoiser for an image, and what is assumed of the image's noise."""
         denoiser = self._denoiser(self._first(noise, source))
         assumed = assume_noise(denoiser, source, noise)
-        if self._is_default and denoiser.name == ANY and assumed.is_white:
-            denoiser = self._denoiser(_WHITE)
+        if self._is_default and assumed.is_white:
+            denoiser = self._denoiser(_FOR_WHITE.get(denoiser.name, denoiser.name))
         return self._ensemble(denoiser), assumed
 
     def _ensemble(self, denoiser: Denoiser) -> Denoiser:
@@ -68,9 +71,9 @@ class Choice:
     ) -> str | Callable[..., Any]:
         if not self._is_default:
             return self.model
-        if source is not None and noise.noise != "learned" and shows_colors(source):
-            return COLOR
-        return _WHITE if noise.noise == "gaussian" else ANY
+        in_color = source is not None and noise.noise != "learned" and shows_colors(source)
+        for_any = _ANY_IN_COLOR if in_color else ANY
+        return _FOR_WHITE[for_any] if noise.noise == "gaussian" else for_any
 
     def _denoiser(self, model: str | Callable[..., Any]) -> Denoiser:
         # Weights are read and networks folded once, not once for every image of a folder.

@@ -1,0 +1,75 @@
+"""How much of an image a network should see: docs/data/extents.csv and its table.
+
+    python benchmarks/extents.py ../shared/data/bsd32 --weights default@2 --weights default
+
+The same noisy squares of 192 pixels are denoised whole and in pieces. A network that was trained on
+small patches for too long becomes better on small pieces and worse on whole images.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+import torch
+from pages import DATA, DOCS, fill, table
+from torch import Tensor
+
+import normeq
+from normeq._support.tables import write_csv
+from normeq.images.folder import read_folder, to_unit
+
+CSV = DATA / "extents.csv"
+SIDE = 192
+PIECES = (64, 96, 192)
+SIGMAS = (15, 25, 50)
+
+
+def squares(folder: Path) -> Tensor:
+    """Return the centre of each image, with white at 1."""
+    images = [to_unit(image) for image in read_folder(folder, 1, SIDE).images]
+    corners = [[(extent - SIDE) // 2 for extent in image.shape[1:]] for image in images]
+    cut = [
+        image[:, top : top + SIDE, left : left + SIDE]
+        for image, (top, left) in zip(images, corners, strict=True)
+    ]
+    return torch.from_numpy(np.stack(cut))
+
+
+def in_pieces(images: Tensor, side: int) -> Tensor:
+    """Cut each image into a grid of squares, one after the other along the first axis."""
+    return images.unfold(2, side, side).unfold(3, side, side).reshape(-1, 1, side, side)
+
+
+@torch.inference_mode()
+def quality(net: torch.nn.Module, clean: Tensor, sigma: float, side: int) -> float:
+    """Return the mean PSNR of the squares, each denoised in pieces."""
+    noise = torch.randn(clean.shape, generator=torch.Generator().manual_seed(0))
+    noisy, truth = (in_pieces(each, side) for each in (clean + sigma / 255 * noise, clean))
+    per_image = (SIDE // side) ** 2
+    output = torch.cat([net(part, sigma / 255) for part in noisy.split(per_image)])
+    errors = (output - truth).square().reshape(len(clean), -1).mean(1)
+    return float(-10 * errors.log10().mean())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("images", type=Path, help="folder of validation images")
+    parser.add_argument("--weights", action="append", required=True, help="name or file")
+    given = parser.parse_args()
+    clean = squares(given.images)
+    rows = []
+    for weights in given.weights:
+        net = normeq.fold(normeq.load(weights))
+        for side in PIECES:
+            scores = {f"sigma {s}": f"{quality(net, clean, s, side):.2f}" for s in SIGMAS}
+            rows.append({"weights": Path(weights).name, "side of a piece": str(side), **scores})
+    write_csv(CSV, rows)
+    fill(DOCS / "models.md", "extents", table(CSV))
+
+
+if __name__ == "__main__":
+    main()
