@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from normeq.images.folder import to_unit
+from normeq.training.man_made import man_made
 from normeq.training.noise_mixture import noisy_sample
 from normeq.training.optics import seen_by_microscope
 from normeq.training.recipe import Data
@@ -46,6 +47,8 @@ class Patches:
         clean = to_unit(patch)
         if rng.random() < self._recipe.microscope:
             clean = seen_by_microscope(clean, rng)
+        if self._recipe.man_made and rng.random() < self._recipe.man_made:
+            clean = man_made(clean, rng)
         return noisy_sample(clean, level, self._recipe.noise, self._recipe.mixture, rng)
 
     def batch(self, first: int, count: int) -> SampleBatch:

@@ -98,6 +98,8 @@ class Data(_Section):
     crops: Literal["uniform", "detail"] = "uniform"
     #: Share of the patches that are changed to look as if a microscope had taken them.
     microscope: Fraction = 0.0
+    #: Share of the patches that stripes or straight edges are drawn over.
+    man_made: Fraction = 0.0
     #: Distribution of white noise, one of `normeq.noise.KINDS`.
     noise: str = "gaussian"
     #: Noise level, or lowest and highest of a uniform draw, on the scale where white is 255.
