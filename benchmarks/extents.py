@@ -1,6 +1,6 @@
 """How much of an image a network should see: docs/data/extents.csv and its table.
 
-    python benchmarks/extents.py ../shared/data/bsd32 --weights default@2 --weights default
+    python benchmarks/extents.py BSD32 --weights now=default --weights later=FILE
 
 The same noisy squares of 192 pixels are denoised whole and in pieces. A network that was trained on
 small patches for too long becomes better on small pieces and worse on whole images.
@@ -58,15 +58,15 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("images", type=Path, help="folder of validation images")
-    parser.add_argument("--weights", action="append", required=True, help="name or file")
+    parser.add_argument("--weights", action="append", required=True, metavar="LABEL=WEIGHTS")
     given = parser.parse_args()
     clean = squares(given.images)
     rows = []
-    for weights in given.weights:
+    for label, weights in (item.split("=", 1) for item in given.weights):
         net = normeq.fold(normeq.load(weights))
         for side in PIECES:
             scores = {f"sigma {s}": f"{quality(net, clean, s, side):.2f}" for s in SIGMAS}
-            rows.append({"weights": Path(weights).name, "side of a piece": str(side), **scores})
+            rows.append({"weights": label, "side of a piece": str(side), **scores})
     write_csv(CSV, rows)
     fill(DOCS / "models.md", "extents", table(CSV))
 

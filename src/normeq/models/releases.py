@@ -52,7 +52,7 @@ def installed_release(name: str) -> Release | None:
     Examples
     --------
     >>> print(installed_release("default"))
-    default@2
+    default@3
     """
     return {release.name: release for release in releases()}.get(name)
 
@@ -62,7 +62,7 @@ def installed_name(name: str) -> str:
 
     Examples
     --------
-    >>> installed_name("default@2"), installed_name("default-sigma"), installed_name("mine")
+    >>> installed_name("default@3"), installed_name("default-sigma"), installed_name("mine")
     ('default', 'default', 'mine')
     """
     bare, _, version = name.partition("@")
