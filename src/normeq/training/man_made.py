@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
+from normeq.training.draws import log_uniform, smooth_field
 from normeq.training.samples import Floats
 
 _Field = NDArray[np.float64]
@@ -20,9 +21,9 @@ _Field = NDArray[np.float64]
 _PERIODS = (2.5, 14.0)
 _CONTRASTS = (0.02, 0.25)
 _SHARPNESS = (0.3, 4.0)
-# How far stripes bend, in radians of their phase, and the points a side of the grid they bend with.
+# How far stripes bend, in radians of their phase, and the grid that they bend with.
 _BEND = 6.0
-_BEND_POINTS = 4
+_BENDS = (4, 4)
 # Share of striped patches with a second set of stripes, and with stripes in one part only.
 _WOVEN = 0.3
 _IN_PART = 0.6
@@ -45,7 +46,7 @@ def man_made(clean: Floats, rng: np.random.Generator) -> Floats:
     rng
         Source of randomness.
     """
-    width = _log_uniform(_BLUR, rng)
+    width = log_uniform(_BLUR, rng)
     shading = ndimage.gaussian_filter(clean, (0, width, width), truncate=3)
     ground = (shading + rng.uniform(0, _KEPT) * (clean - shading)).astype(np.float64)
     drawn = _striped(ground, rng) if rng.integers(2) else _faceted(ground, rng)
@@ -60,8 +61,8 @@ def _striped(ground: _Field, rng: np.random.Generator) -> _Field:
     if rng.random() < _WOVEN:
         wave = wave * _wave(size, rng)
     if rng.random() < _IN_PART:
-        wave = wave * (1 / (1 + np.exp(-12 * _smooth_field(size, rng))))
-    contrasts = _log_uniform(_CONTRASTS, rng) * rng.uniform(0.5, 1, (len(ground), 1, 1))
+        wave = wave * (1 / (1 + np.exp(-12 * smooth_field(size, _BENDS, 3, rng))))
+    contrasts = log_uniform(_CONTRASTS, rng) * rng.uniform(0.5, 1, (len(ground), 1, 1))
     striped: _Field = ground + contrasts * wave
     return striped
 
@@ -69,9 +70,9 @@ def _striped(ground: _Field, rng: np.random.Generator) -> _Field:
 def _wave(size: tuple[int, ...], rng: np.random.Generator) -> _Field:
     """Return parallel stripes between -1 and 1, bent a little."""
     across = _across(size, rng)
-    phase = 2 * np.pi * across / _log_uniform(_PERIODS, rng)
-    phase += rng.uniform(0, _BEND) * _smooth_field(size, rng)
-    sharpness = _log_uniform(_SHARPNESS, rng)
+    phase = 2 * np.pi * across / log_uniform(_PERIODS, rng)
+    phase += rng.uniform(0, _BEND) * smooth_field(size, _BENDS, 3, rng)
+    sharpness = log_uniform(_SHARPNESS, rng)
     wave: _Field = np.tanh(sharpness * np.sin(phase)) / math.tanh(sharpness)
     return wave
 
@@ -99,15 +100,3 @@ def _across(size: tuple[int, ...], rng: np.random.Generator) -> _Field:
     down, right = rows - size[0] / 2, columns - size[1] / 2
     distance: _Field = math.sin(angle) * down + math.cos(angle) * right
     return distance
-
-
-def _smooth_field(size: tuple[int, ...], rng: np.random.Generator) -> _Field:
-    """Return values of about unit variance that vary smoothly over the patch."""
-    grid = rng.standard_normal((_BEND_POINTS, _BEND_POINTS))
-    where = np.meshgrid(*(np.linspace(0, _BEND_POINTS - 1, n) for n in size), indexing="ij")
-    field: _Field = ndimage.map_coordinates(grid, where, order=3, mode="nearest")
-    return field
-
-
-def _log_uniform(limits: tuple[float, float], rng: np.random.Generator) -> float:
-    return math.exp(rng.uniform(*np.log(limits)))

@@ -15,6 +15,7 @@ from scipy import ndimage
 from normeq import noise
 from normeq.noise import correlation_length
 from normeq.training.camera import as_jpeg, photographed
+from normeq.training.draws import log_uniform, smooth_field
 from normeq.training.noise_colors import (
     Lengths,
     far_reaching_noise,
@@ -122,11 +123,11 @@ def _told(patch: NoisyPatch, mixture: Mixture, rng: np.random.Generator) -> Samp
     if kind == "understated":
         # Told n1 of n1 + n2, the network should return clean + n2. The mean of n2 for a given sum
         # of both is this share of it, and a target without chance is learned faster.
-        share = math.exp(rng.uniform(*np.log(_UNDERSTATED)))
+        share = log_uniform(_UNDERSTATED, rng)
         target = patch.clean + np.float32(1 - share**2) * (patch.noisy - patch.clean)
         return replace(patch.told(share), target=target)
     if kind == "overstated":
-        factor = math.exp(rng.uniform(*np.log(_OVERSTATED)))
+        factor = log_uniform(_OVERSTATED, rng)
         return replace(patch.told(factor), overstatement=factor)
     if kind == "inexact":
         level, *errors = np.exp(math.log(mixture.inexact_factor) * rng.uniform(-1, 1, 3))
@@ -197,13 +198,8 @@ def _mixed(unit: Floats, rng: np.random.Generator) -> Floats:
 
 def _smooth_level(clean: Floats, rng: np.random.Generator) -> Floats:
     """Draw a positive map ``(1, H, W)`` that varies smoothly; its root mean square is 1."""
-    grid = rng.standard_normal((int(rng.integers(*_GRID)), int(rng.integers(*_GRID))))
-    rows, columns = (
-        np.linspace(0, points - 1, extent)
-        for points, extent in zip(grid.shape, clean.shape[1:], strict=True)
-    )
-    where = np.meshgrid(rows, columns, indexing="ij")
-    field = ndimage.map_coordinates(grid, where, order=1, mode="nearest")
+    points = (int(rng.integers(*_GRID)), int(rng.integers(*_GRID)))
+    field = smooth_field(clean.shape[1:], points, 1, rng)
     level = np.exp(rng.uniform(*_VARIATION) * field)
     normal: Floats = (level / np.sqrt(np.mean(level**2)))[None].astype(np.float32)
     return normal

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from scipy import ndimage
 
+from normeq.training.draws import log_uniform
 from normeq.training.samples import Floats
 
 # Exponents of the tone curve, which darkens all but the brightest parts; widths in pixels of the
@@ -36,13 +35,9 @@ def seen_by_microscope(clean: Floats, rng: np.random.Generator) -> Floats:
     if rng.integers(2):
         relative = 1 - relative
     exponent, width, contrast = (
-        _log_uniform(limits, rng) for limits in (_EXPONENTS, _BLUR, _CONTRAST)
+        log_uniform(limits, rng) for limits in (_EXPONENTS, _BLUR, _CONTRAST)
     )
     blurred = ndimage.gaussian_filter(relative**exponent, (0, width, width), truncate=3)
     ground = rng.uniform(0, 1 - contrast)
     seen: Floats = (ground + contrast * blurred).astype(np.float32)
     return seen
-
-
-def _log_uniform(limits: tuple[float, float], rng: np.random.Generator) -> float:
-    return math.exp(rng.uniform(*np.log(limits)))
