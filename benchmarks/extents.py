@@ -19,6 +19,7 @@ from torch import Tensor
 import normeq
 from normeq._support.tables import write_csv
 from normeq.images.folder import read_folder, to_unit
+from normeq.training.validation_set import centre
 
 CSV = DATA / "extents.csv"
 SIDE = 192
@@ -28,13 +29,8 @@ SIGMAS = (15, 25, 50)
 
 def squares(folder: Path) -> Tensor:
     """Return the centre of each image, with white at 1."""
-    images = [to_unit(image) for image in read_folder(folder, 1, SIDE).images]
-    corners = [[(extent - SIDE) // 2 for extent in image.shape[1:]] for image in images]
-    cut = [
-        image[:, top : top + SIDE, left : left + SIDE]
-        for image, (top, left) in zip(images, corners, strict=True)
-    ]
-    return torch.from_numpy(np.stack(cut))
+    images = read_folder(folder, 1, SIDE).images
+    return torch.from_numpy(np.stack([to_unit(centre(image, SIDE)) for image in images]))
 
 
 def in_pieces(images: Tensor, side: int) -> Tensor:

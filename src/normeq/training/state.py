@@ -88,7 +88,7 @@ class State:
 
     @torch.no_grad()
     def with_lessons(self, batch: SampleBatch) -> SampleBatch:
-        """Make the kept network's result for as much noise as is told the target where it is."""
+        """Give overstated samples the kept network's result for as much noise as is told."""
         overstated = batch.overstatement > 1
         if not overstated.any():
             return batch

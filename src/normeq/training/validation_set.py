@@ -53,7 +53,7 @@ def noisy_images(
 ) -> Iterator[SampleBatch]:
     """Yield the images of a validation under one condition, one by one."""
     for index, image in enumerate(images):
-        clean = to_unit(_centre(image, recipe.crop))
+        clean = to_unit(centre(image, recipe.crop))
         # The same pattern under every condition: levels then differ by their strength alone.
         rng = np.random.default_rng((_STREAM, seed, index))
         yield SampleBatch.of([_sample(clean, condition, kind, rng)])
@@ -71,7 +71,8 @@ def _sample(clean: Floats, condition: Condition, kind: str, rng: np.random.Gener
     return NoisyPatch(clean, noisy, sigma, lengths, level).told(float(condition.told))
 
 
-def _centre(image: NDArray[Any], side: int | None) -> NDArray[Any]:
+def centre(image: NDArray[Any], side: int | None) -> NDArray[Any]:
+    """Return the central square of an image ``(C, H, W)``, or all of it without a side."""
     if side is None:
         return image
     top, left = (max(extent - side, 0) // 2 for extent in image.shape[1:])
