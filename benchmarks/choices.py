@@ -65,7 +65,7 @@ CHOICES: dict[str, dict[str, list[str]]] = {
         "average over 10 times as many steps": ["optimization.ema=0.9999"],
     },
     "data": {
-        "crops drawn uniformly": ["data.crops=uniform"],
+        "crops drawn uniformly": ["data.detail=0"],
         "patches of 48": ["data.patch=48"],
         "patches of 96": ["data.patch=96"],
         "balance 0.5": ["optimization.balance=0.5"],

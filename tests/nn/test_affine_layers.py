@@ -96,6 +96,12 @@ def test_free_channels_are_left_alone(method: str) -> None:
     torch.testing.assert_close(shifted, 7 * layer(torch.cat((x, sigma), 1)) + 100)
 
 
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
+def test_features_have_the_memory_layout_of_the_weight(layout: torch.memory_format) -> None:
+    conv = ZeroSumConv2d(4, 8, 3, padding=1, free_channels=2).to(memory_format=layout)  # type: ignore[call-overload]
+    assert conv(torch.rand(2, 4, 5, 6)).is_contiguous(memory_format=layout)
+
+
 @pytest.mark.parametrize(
     ("layer", "options", "sentence"),
     [

@@ -27,7 +27,7 @@ EVERYTHING = Mixture(
     overstated=0.2,
     inexact=0.3,
 )
-MIXED = Data(patch=16, sigma=(5, 50), crops="detail", mixture=EVERYTHING)
+MIXED = Data(patch=16, sigma=(5, 50), detail=1, reduced=0.5, sharpened=0.5, mixture=EVERYTHING)
 FIELDS = [field.name for field in fields(SampleBatch)]
 
 
@@ -105,11 +105,11 @@ def test_crops_with_detail_are_drawn_more_often():
     image = np.full((1, 64, 128), 128, np.uint8)
     image[:, :, 64:] = np.random.default_rng(0).integers(0, 255, (64, 64))
     shares = {}
-    for crops in ("uniform", "detail"):
-        patches = Patches([image], Data(patch=16, sigma=1, crops=crops), 0)
-        shares[crops] = np.mean([patches.sample(i).target.std() > 0.1 for i in range(200)])
-    assert shares["uniform"] < 0.65
-    assert shares["detail"] > 0.9
+    for power in (0, 1):
+        patches = Patches([image], Data(patch=16, sigma=1, detail=power), 0)
+        shares[power] = np.mean([patches.sample(i).target.std() > 0.1 for i in range(200)])
+    assert shares[0] < 0.65
+    assert shares[1] > 0.9
 
 
 def test_images_without_detail_are_drawn_all_the_same():

@@ -62,8 +62,12 @@ class KernelSum(nn.Module):
         self.parts = parts
 
     def forward(self, weight: Tensor) -> Tensor:
-        """Return the constrained weight."""
-        return self._on_kernels(weight, self._constrain)
+        """Return the constrained weight, in the memory layout of the given one."""
+        constrained = self._on_kernels(weight, self._constrain)
+        if not weight.is_contiguous() and weight.is_contiguous(memory_format=torch.channels_last):
+            # A convolution writes its output in the layout of its weight.
+            return constrained.contiguous(memory_format=torch.channels_last)
+        return constrained
 
     def right_inverse(self, weight: Tensor) -> Tensor:
         """Return parameters whose constrained weight is `weight`, projected onto the constraint."""

@@ -20,12 +20,13 @@ from normeq.training.man_made import man_made
 from normeq.training.noise_mixture import noisy_sample
 from normeq.training.optics import seen_by_microscope
 from normeq.training.recipe import Data
-from normeq.training.samples import Sample, SampleBatch
+from normeq.training.samples import Floats, Sample, SampleBatch
+from normeq.training.sharpness import reduced, sharpened, side_before_reduction
 
 # First word of the seeds, so that training and validation never draw the same noise.
 _STREAM = 1
 # Crops of which one is chosen by its detail.
-_CANDIDATES = 4
+_CANDIDATES = 6
 
 
 class Patches:
@@ -39,15 +40,15 @@ class Patches:
     def sample(self, index: int) -> Sample:
         """Return one sample."""
         rng = np.random.default_rng((_STREAM, self._seed, index))
-        patch = self._crop(rng) if self._recipe.crops == "uniform" else self._detailed_crop(rng)
+        patch = self._detailed_crop(rng) if self._recipe.detail else self._crop(rng)
         patch = np.rot90(patch, int(rng.integers(4)), axes=(1, 2))
-        if rng.integers(2):
-            patch = patch[:, :, ::-1]
+        clean = np.ascontiguousarray(patch[:, :, ::-1] if rng.integers(2) else patch)
         level = rng.uniform(*self._recipe.sigma_range) / 255
-        clean = to_unit(patch)
+        if rng.random() < self._recipe.sharpened:
+            clean = sharpened(clean, rng)
         if rng.random() < self._recipe.microscope:
             clean = seen_by_microscope(clean, rng)
-        if self._recipe.man_made and rng.random() < self._recipe.man_made:
+        if rng.random() < self._recipe.man_made:
             clean = man_made(clean, rng)
         return noisy_sample(clean, level, self._recipe.noise, self._recipe.mixture, rng)
 
@@ -55,25 +56,27 @@ class Patches:
         """Return `count` consecutive samples as tensors."""
         return SampleBatch.of([self.sample(first + offset) for offset in range(count)])
 
-    def _crop(self, rng: np.random.Generator) -> NDArray[Any]:
-        """Draw an image, and a place in it, uniformly."""
+    def _crop(self, rng: np.random.Generator) -> Floats:
+        """Draw an image, a scale and a place in it, each uniformly."""
         image = self._images[rng.integers(len(self._images))]
-        side = self._recipe.patch
+        wanted = side = self._recipe.patch
+        if rng.random() < self._recipe.reduced:
+            side = side_before_reduction(wanted, min(image.shape[1:]), rng)
         top, left = (int(rng.integers(extent - side + 1)) for extent in image.shape[1:])
-        return image[:, top : top + side, left : left + side]
+        crop = to_unit(image[:, top : top + side, left : left + side])
+        return crop if side == wanted else reduced(crop, wanted, rng)
 
-    def _detailed_crop(self, rng: np.random.Generator) -> NDArray[Any]:
-        """Draw a few crops, and one of them with a probability proportional to its detail."""
+    def _detailed_crop(self, rng: np.random.Generator) -> Floats:
+        """Draw a few crops, and one of them with a probability that grows with its detail."""
         crops = [self._crop(rng) for _ in range(_CANDIDATES)]
-        detail = np.array([_detail(crop) for crop in crops])
-        chances = detail / detail.sum() if detail.any() else None
+        weights = np.array([_detail(crop) for crop in crops]) ** self._recipe.detail
+        chances = weights / weights.sum() if weights.any() else None
         return crops[rng.choice(_CANDIDATES, p=chances)]
 
 
-def _detail(patch: NDArray[Any]) -> float:
+def _detail(patch: Floats) -> float:
     """Return the mean difference between diagonal neighbours, on every other row and column."""
-    values = patch.astype(np.float32)
-    return float(np.abs(values[:, 1::2, 1::2] - values[:, :-1:2, :-1:2]).mean())
+    return float(np.abs(patch[:, 1::2, 1::2] - patch[:, :-1:2, :-1:2]).mean())
 
 
 def prefetch(
