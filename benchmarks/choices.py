@@ -2,11 +2,14 @@
 
     python benchmarks/choices.py --data PHOTOS --validation BSD32 --runs runs/choices --seconds 3600
     python benchmarks/choices.py ... --steps 4000 --only scales --seed 1
+    python benchmarks/choices.py ... --steps 750 --only photographs --base default --init WEIGHTS
 
 Every choice is the base recipe with some fields replaced, trained in a folder of its own below
 `--runs`. A search that was interrupted goes on where it was: finished choices are in the CSV, and
 an unfinished run continues from its checkpoint. Choices are judged on the validation set alone.
 Short runs favour narrow networks and high rates: compare only rows of equal time, or equal steps.
+With `--init`, runs start from trained weights, at a rate that suits them: what differs then is what
+differs at the end of a long training.
 """
 
 from __future__ import annotations
@@ -34,10 +37,18 @@ from normeq.training.recipe import Recipe
 from normeq.training.state import State
 
 CSV = DATA / "choices.csv"
-KEY = ("base", "topic", "choice", "budget", "seed")
+KEY = ("base", "start", "data", "topic", "choice", "budget", "seed")
 BASE = "default-white"
+RANDOM = "random weights"
+# What suits weights that are trained already.
+GENTLE = ["optimization.learning_rate=1.5e-4", "optimization.ema=0.99"]
 # Each optimiser at the rate that suits it.
 ADAM = ["optimization.optimizer=adam", "optimization.learning_rate=2e-3"]
+
+
+def _photographs(**fields: float) -> list[str]:
+    return [f"data.{name}={value}" for name, value in fields.items()]
+
 
 #: By topic: what is changed, and the fields of the recipe that change it.
 CHOICES: dict[str, dict[str, list[str]]] = {
@@ -64,6 +75,13 @@ CHOICES: dict[str, dict[str, list[str]]] = {
         "batch 16": ["optimization.batch=16"],
         "average over 10 times as many steps": ["optimization.ema=0.9999"],
     },
+    "photographs": {
+        "as they are": _photographs(reduced=0, detail=1, sharpened=0),
+        "reduced": _photographs(reduced=0.8, detail=1, sharpened=0),
+        "sharpened": _photographs(reduced=0, detail=1, sharpened=0.7),
+        "drawn by the square of their detail": _photographs(reduced=0, detail=2, sharpened=0),
+        "all three": _photographs(reduced=0.8, detail=2, sharpened=0.7),
+    },
     "data": {
         "crops drawn uniformly": ["data.detail=0"],
         "patches of 48": ["data.patch=48"],
@@ -84,21 +102,34 @@ class Choice:
     base: str
     seed: int
     budget: str
+    data: Path
+    init: str | None
 
     @property
-    def key(self) -> tuple[str, ...]:
+    def key(self) -> dict[str, str]:
         """What tells it from every other row of the CSV."""
-        return (self.base, self.topic, self.name, self.budget, str(self.seed))
+        values = (
+            self.base,
+            Path(self.init).stem if self.init else RANDOM,
+            self.data.name,
+            self.topic,
+            self.name,
+            self.budget,
+            str(self.seed),
+        )
+        return dict(zip(KEY, values, strict=True))
 
     @property
     def folder(self) -> str:
         """A name for its run folder, which changes with the fields that it replaces."""
-        about = json.dumps([self.key, CHOICES[self.topic][self.name]])
+        about = json.dumps([list(self.key.values()), CHOICES[self.topic][self.name]])
         return f"{self.topic}-{hashlib.sha256(about.encode()).hexdigest()[:12]}"
 
     def recipe(self, *more: str) -> Recipe:
         """Return the base recipe with the fields of the choice replaced."""
-        return load_recipe(self.base, [f"seed={self.seed}", *CHOICES[self.topic][self.name], *more])
+        start = [f"network.init={self.init}", *GENTLE] if self.init else []
+        changed = CHOICES[self.topic][self.name]
+        return load_recipe(self.base, [f"seed={self.seed}", *start, *changed, *more])
 
 
 def steps_per_second(recipe: Recipe, data: Path, count: int = 20) -> float:
@@ -140,11 +171,7 @@ def run(choice: Choice, given: argparse.Namespace) -> dict[str, str | int]:
     scores = read_table(folder / "validation.csv")[-1]
     net = new_network(recipe.network)
     return {
-        "base": choice.base,
-        "topic": choice.topic,
-        "choice": choice.name,
-        "budget": choice.budget,
-        "seed": choice.seed,
+        **choice.key,
         "steps": recipe.optimization.steps,
         "multiply_adds": multiply_adds(net),
         "parameters": sum(parameter.numel() for parameter in net.parameters()),
@@ -153,20 +180,14 @@ def run(choice: Choice, given: argparse.Namespace) -> dict[str, str | int]:
 
 
 def table(rows: list[dict[str, str]]) -> str:
-    """Return the rows with their gain over the base of the same budget and seed."""
-    bases = {
-        (row["base"], row["budget"], row["seed"]): float(row["psnr"])
-        for row in rows
-        if row["topic"] == "base"
-    }
+    """Return the rows, choices that compare with each other below each other."""
+    names = ("base", "start", "data", "topic", "choice", "budget", "steps", "multiply_adds")
     lines = []
-    for row in rows:
-        base = bases.get((row["base"], row["budget"], row["seed"]))
-        gain = "" if base is None else f"{float(row['psnr']) - base:+.2f}"
-        names = ("base", "topic", "choice", "budget", "steps", "multiply_adds", "psnr")
-        lines.append([*(row[name] for name in names), gain])
-    header = ["base", "topic", "choice", "budget", "steps", "multiply-adds", "PSNR (dB)", "gain"]
-    return markdown(header, lines)
+    for row in sorted(rows, key=lambda row: (row["start"] != RANDOM, row["base"], row["budget"])):
+        scores = " / ".join(f"{float(row[f'psnr_{sigma}']):.2f}" for sigma in (15, 25, 50))
+        lines.append([*(row[name] for name in names), scores])
+    header = ["base", "start", "images", "topic", "choice", "budget", "steps", "multiply-adds"]
+    return markdown([*header, "PSNR (dB) at sigma 15 / 25 / 50"], lines)
 
 
 def main() -> None:
@@ -177,7 +198,9 @@ def main() -> None:
     parser.add_argument("--validation", type=Path, required=True)
     parser.add_argument("--runs", type=Path, required=True)
     parser.add_argument("--base", default=BASE, help="recipe that every choice changes")
+    parser.add_argument("--init", help="weights that every run starts from")
     parser.add_argument("--only", choices=CHOICES, help="one topic")
+    parser.add_argument("--choice", help="one choice of the topic")
     parser.add_argument("--seed", type=int, default=0)
     budget = parser.add_mutually_exclusive_group(required=True)
     budget.add_argument("--seconds", type=float, help="equal time for every choice")
@@ -188,15 +211,15 @@ def main() -> None:
     keep_freed()
     limit = f"{given.steps} steps" if given.seconds is None else f"{given.seconds:g} s"
     for topic in [given.only] if given.only else CHOICES:
-        for name in CHOICES[topic]:
-            choice = Choice(topic, name, given.base, given.seed, limit)
+        for name in [given.choice] if given.choice else CHOICES[topic]:
+            choice = Choice(topic, name, given.base, given.seed, limit, given.data, given.init)
             rows = read_csv(CSV)
-            if choice.key not in [tuple(row[column] for column in KEY) for row in rows]:
+            if choice.key not in [{column: row[column] for column in KEY} for row in rows]:
                 rows.append({key: str(value) for key, value in run(choice, given).items()})
                 columns = dict.fromkeys(column for row in rows for column in row)
                 write_csv(CSV, [{**dict.fromkeys(columns, ""), **row} for row in rows])
                 print(rows[-1], flush=True)
-    fill(DOCS / "models.md", "choices", table(read_csv(CSV)))
+    fill(DOCS / "search.md", "choices", table(read_csv(CSV)))
 
 
 if __name__ == "__main__":

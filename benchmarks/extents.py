@@ -64,7 +64,7 @@ def main() -> None:
             scores = {f"sigma {s}": f"{quality(net, clean, s, side):.2f}" for s in SIGMAS}
             rows.append({"weights": label, "side of a piece": str(side), **scores})
     write_csv(CSV, rows)
-    fill(DOCS / "models.md", "extents", table(CSV))
+    fill(DOCS / "search.md", "extents", table(CSV))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ def test_every_model_has_a_line_that_describes_it() -> None:
         line.split(maxsplit=1) for line in result.stdout.splitlines() if line[0] == " "
     )
     assert described.keys() == {*map(str, map(installed_release, shipped())), *METHODS}
-    assert described["default@3"] == read_card("default")["description"]
+    assert described[str(installed_release("default"))] == read_card("default")["description"]
     assert described["bm3d"] == "Filter groups of similar patches in 3-D, twice (needs --sigma)"
 
 

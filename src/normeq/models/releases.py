@@ -51,8 +51,8 @@ def installed_release(name: str) -> Release | None:
 
     Examples
     --------
-    >>> print(installed_release("default"))
-    default@3
+    >>> print(installed_release("default-color-real"))
+    default-color-real@1
     """
     return {release.name: release for release in releases()}.get(name)
 
@@ -62,8 +62,8 @@ def installed_name(name: str) -> str:
 
     Examples
     --------
-    >>> installed_name("default@3"), installed_name("default-sigma"), installed_name("mine")
-    ('default', 'default', 'mine')
+    >>> [installed_name(name) for name in ("default-color-real@1", "default-sigma", "mine")]
+    ['default-color-real', 'default', 'mine']
     """
     bare, _, version = name.partition("@")
     current = OTHER_NAMES.get(bare, bare)
