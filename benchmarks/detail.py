@@ -4,8 +4,8 @@
         --samples default=FOLDER
 
 With ``--folder`` it measures squares of the images as they are, with ``--samples`` the clean
-patches that a recipe makes of them. The power of a band of frequencies (cycles a pixel) is that of white
-noise with the same standard deviation, where white is 255.
+patches that a recipe makes of them. A figure is the root of the mean power in a band of frequencies
+(cycles a pixel): white noise of that standard deviation, where white is 255, has as much.
 """
 
 from __future__ import annotations
