@@ -47,9 +47,9 @@ def test_another_name_stands_for_the_same_weights() -> None:
         normeq.load("default-sigma@1")
 
 
-@pytest.mark.parametrize("name", ["default@999", "DEFAULT@0"])
+@pytest.mark.parametrize("name", ["default@7", "DEFAULT@0"])
 def test_a_version_that_never_was_is_refused(name: str) -> None:
-    with pytest.raises(UsageError, match=r"there is no default@\d+: there are default@1"):
+    with pytest.raises(UsageError, match=r"there is no default@\d: there are default@1"):
         normeq.load(name)
 
 
