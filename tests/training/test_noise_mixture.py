@@ -151,15 +151,28 @@ def test_of_an_understated_level_the_rest_belongs_to_the_target(seed):
     assert slope == pytest.approx(1 - share**2, abs=0.02)
 
 
-def test_an_overstated_level_is_told_and_its_factor_is_kept():
+def test_the_target_of_an_overstated_level_has_noise_of_that_level():
     given = [sample(seed, overstated=1.0) for seed in range(40)]
-    factors = np.array([each.overstatement for each in given])
+    factors = np.array([each.sigma.flat[0] / LEVEL for each in given])
     assert 1.4 <= factors.min() < 1.6
     assert 3.5 < factors.max() <= 4.0
     for each, factor in zip(given, factors, strict=True):
+        assert each.overstated
         np.testing.assert_allclose(each.sigma, factor * LEVEL, rtol=1e-5)
-        assert np.array_equal(each.target, CLEAN)
-    assert sample().overstatement == 1
+        assert (each.noisy - CLEAN).std() == pytest.approx(LEVEL, rel=0.02)
+        assert (each.target - CLEAN).std() == pytest.approx(factor * LEVEL, rel=0.02)
+        added = each.target - each.noisy
+        assert abs(np.corrcoef(added.ravel(), (each.noisy - CLEAN).ravel())[0, 1]) < 0.02
+    assert not sample().overstated
+
+
+def test_the_noise_that_is_added_has_the_colour_and_the_level_of_the_noise():
+    given = sample(1, colored=1.0, smooth=1.0, overstated=1.0)
+    added = given.target - given.noisy
+    for axis in (1, 2):
+        assert told_length(given, axis) == pytest.approx(length_of(added, axis), abs=0.15)
+    strong = given.sigma > np.median(given.sigma)
+    assert added[strong].std() > added[~strong].std()
 
 
 def test_inexact_levels_stay_within_their_factor_and_the_target_is_clean():

@@ -11,13 +11,13 @@ from normeq.training.samples import SampleBatch
 from normeq.training.state import State, reconstruction_loss
 
 
-def batch_of(size: int = 4, overstatement: float = 1.0) -> SampleBatch:
+def batch_of(size: int = 4, overstated: bool = False) -> SampleBatch:
     clean = torch.rand(size, 1, 32, 32)
     level = torch.linspace(0.1, 0.4, size)
     sigma = level.view(-1, 1, 1, 1).expand_as(clean)
-    noisy = clean + sigma / overstatement * torch.randn_like(clean)
-    factors = torch.full((size,), overstatement)
-    return SampleBatch(noisy, clean, sigma, sigma.expand(-1, 2, -1, -1), level, factors)
+    noisy = clean + sigma * torch.randn_like(clean)
+    which = torch.full((size,), float(overstated))
+    return SampleBatch(noisy, clean, sigma, sigma.expand(-1, 2, -1, -1), level, which)
 
 
 def fields(batch: SampleBatch) -> list[torch.Tensor]:
@@ -90,10 +90,9 @@ def test_a_network_that_mixes_channels_is_told_one_level_for_all():
 
 def test_told_too_much_a_network_learns_what_it_makes_of_as_much_noise():
     state = State(short_recipe("network.takes_sigma=optional"), Accelerator())
-    plain, overstated = batch_of(), batch_of(overstatement=2.0)
+    plain, overstated = batch_of(), batch_of(overstated=True)
     with torch.no_grad():
-        noisy = overstated.target + 2 * (overstated.noisy - overstated.target)
-        lesson = state.judged(noisy, overstated.sigma)
+        lesson = state.judged(overstated.target, overstated.sigma)
     both = SampleBatch(
         *(torch.cat(pair) for pair in zip(fields(plain), fields(overstated), strict=True))
     )

@@ -83,6 +83,16 @@ class NoisyPatch:
         correlation = sigma.mean(0, keepdims=True) * axes
         return Sample(self.noisy, self.clean, sigma, correlation, self.level)
 
+    def with_more_noise(self, strength: float) -> Floats:
+        """Add `strength` times as much noise of the same kind.
+
+        It is the noise of the patch itself, turned by 180 degrees: that keeps its colour, and
+        makes it independent of the noise in all places but the centre.
+        """
+        unit = (self.noisy - self.clean) / self.sigma
+        noisier: Floats = self.noisy + np.float32(strength) * self.sigma * unit[:, ::-1, ::-1]
+        return noisier
+
 
 def noisy_sample(
     clean: Floats, level: float, kind: str, mixture: Mixture | None, rng: np.random.Generator
@@ -128,7 +138,8 @@ def _told(patch: NoisyPatch, mixture: Mixture, rng: np.random.Generator) -> Samp
         return replace(patch.told(share), target=target)
     if kind == "overstated":
         factor = log_uniform(_OVERSTATED, rng)
-        return replace(patch.told(factor), overstatement=factor)
+        noisier = patch.with_more_noise(math.sqrt(factor**2 - 1))
+        return replace(patch.told(factor), target=noisier, overstated=True)
     if kind == "inexact":
         level, *errors = np.exp(math.log(mixture.inexact_factor) * rng.uniform(-1, 1, 3))
         # A length is estimated better than a level, and never negative.

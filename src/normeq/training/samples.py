@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -24,15 +24,15 @@ class Sample:
     ----------
     noisy, target
         What the network gets and what it should return, of shape ``(C, H, W)``.
+        If `overstated`, the target is noisy, and the network should return what it makes of that.
     sigma
         The noise level that it is told, ``(C, H, W)``; zero everywhere if it is not told.
     correlation
         ``sigma · (1 + correlation length)`` for the axes Y and X, ``(2, H, W)``.
     level
         The true noise level, its root mean square over the patch.
-    overstatement
-        By which factor the level that it is told is too high on purpose. Above 1, the network
-        should return what it makes of noise that is as much stronger, instead of the target.
+    overstated
+        Whether the level that it is told is too high on purpose. The target has as much noise.
     """
 
     noisy: Floats
@@ -40,7 +40,7 @@ class Sample:
     sigma: Floats
     correlation: Floats
     level: float
-    overstatement: float = 1.0
+    overstated: bool = False
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class SampleBatch:
     sigma: Tensor
     correlation: Tensor
     level: Tensor
-    overstatement: Tensor
+    overstated: Tensor
 
     @classmethod
     def of(cls, samples: Sequence[Sample]) -> SampleBatch:
@@ -69,11 +69,6 @@ class SampleBatch:
     def rows(self, which: Tensor) -> SampleBatch:
         """Return some of the samples."""
         return SampleBatch(*(tensor[which] for tensor in _values(self)))
-
-    def with_told_noise(self) -> SampleBatch:
-        """Amplify the noise of overstated samples until it is as strong as the network is told."""
-        factor = self.overstatement.view(-1, 1, 1, 1)
-        return replace(self, noisy=self.target + factor * (self.noisy - self.target))
 
     def arguments(self, network: NetworkSettings) -> tuple[Tensor, ...]:
         """Return what a network is called with: the images, and the maps that it takes."""

@@ -88,13 +88,14 @@ class State:
 
     @torch.no_grad()
     def with_lessons(self, batch: SampleBatch) -> SampleBatch:
-        """Give overstated samples the kept network's result for as much noise as is told."""
-        overstated = batch.overstatement > 1
+        """Replace the noisy targets of overstated samples by the kept network's result for them."""
+        overstated = batch.overstated > 0
         if not overstated.any():
             return batch
-        stronger = batch.rows(overstated).with_told_noise()
+        rows = batch.rows(overstated)
+        noisier = replace(rows, noisy=rows.target)
         target = batch.target.clone()
-        target[overstated] = self.judged(*stronger.arguments(self._recipe.network))
+        target[overstated] = self.judged(*noisier.arguments(self._recipe.network))
         return replace(batch, target=target)
 
     def update(self, batch: SampleBatch) -> tuple[Tensor, Tensor]:
