@@ -2,7 +2,7 @@
 
     python benchmarks/choices.py --data PHOTOS --validation BSD32 --runs runs/choices --seconds 3600
     python benchmarks/choices.py ... --steps 4000 --only scales --seed 1
-    python benchmarks/choices.py ... --steps 750 --only photographs --base default --init WEIGHTS
+    python benchmarks/choices.py ... --steps 750 --only levels --base default --init WEIGHTS
 
 Every choice is the base recipe with some fields replaced, trained in a folder of its own below
 `--runs`. A search that was interrupted goes on where it was: finished choices are in the CSV, and
@@ -82,6 +82,18 @@ CHOICES: dict[str, dict[str, list[str]]] = {
         "drawn by the square of their detail": _photographs(reduced=0, detail=2, sharpened=0),
         "all three": _photographs(reduced=0.8, detail=2, sharpened=0.7),
     },
+    "levels": {
+        "up to sigma 55": ["data.sigma=[1, 55]"],
+        "up to sigma 65": ["data.sigma=[1, 65]"],
+        "up to sigma 75": ["data.sigma=[1, 75]"],
+    },
+    # With about as many pixels a step.
+    "extents": {
+        "16 patches of 64": ["data.patch=64", "optimization.batch=16"],
+        "4 patches of 128": ["data.patch=128", "optimization.batch=4"],
+        "2 patches of 192": ["data.patch=192", "optimization.batch=2"],
+    },
+    "knowledge": {"the level always told exactly": ["data.mixture=none"]},
     "data": {
         "crops drawn uniformly": ["data.detail=0"],
         "patches of 48": ["data.patch=48"],

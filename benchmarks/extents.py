@@ -27,9 +27,9 @@ PIECES = (64, 96, 192)
 SIGMAS = (15, 25, 50)
 
 
-def squares(folder: Path) -> Tensor:
-    """Return the centre of each image, with white at 1."""
-    images = read_folder(folder, 1, SIDE).images
+def squares(folder: Path, channels: int = 1) -> Tensor:
+    """Return the centre of each image, ``(N, channels, SIDE, SIDE)``, with white at 1."""
+    images = read_folder(folder, channels, SIDE).images
     return torch.from_numpy(np.stack([to_unit(centre(image, SIDE)) for image in images]))
 
 

@@ -39,6 +39,8 @@ SIGMA = 25.0
 SIDE, BATCH, WARMUP, MEMORY = 96, 4, 10, 0.9
 # Share of new noise in the input of the recorrupted loss.
 STRENGTH = 0.5
+# The level of that input.
+RECORRUPTED = SIGMA * math.hypot(1, STRENGTH)
 # Step of Stein's estimate, as a share of sigma.
 STEP = 0.1
 RANK = 4
@@ -103,7 +105,7 @@ def turned_back(image: Tensor, symmetry: int) -> Tensor:
 
 def ensemble(net: nn.Module, noisy: Tensor) -> Tensor:
     """Return the mean over symmetries."""
-    outputs = [turned_back(net(turned(noisy, each)), each) for each in range(8)]
+    outputs = [turned_back(net(turned(noisy, each), SIGMA), each) for each in range(8)]
     return torch.stack(outputs).mean(0)
 
 
@@ -146,23 +148,24 @@ Loss = Callable[[nn.Module, Tensor, Tensor, torch.Generator], Tensor]
 
 def recorrupted(net: nn.Module, noisy: Tensor, _: Tensor, generator: torch.Generator) -> Tensor:
     noise = SIGMA * torch.randn(noisy.shape, generator=generator)
-    return (net(noisy + STRENGTH * noise) - (noisy - noise / STRENGTH)).square().mean()
+    given, wanted = noisy + STRENGTH * noise, noisy - noise / STRENGTH
+    return (net(given, RECORRUPTED) - wanted).square().mean()
 
 
 def stein(net: nn.Module, noisy: Tensor, _: Tensor, generator: torch.Generator) -> Tensor:
     probe = signs(noisy.shape, generator)
-    first, second = net(torch.cat([noisy, noisy + STEP * SIGMA * probe])).float().chunk(2)
+    first, second = net(torch.cat([noisy, noisy + STEP * SIGMA * probe]), SIGMA).float().chunk(2)
     slope = SIGMA * probe * (second - first) / STEP
     return ((first - noisy).square() + 2 * slope).mean()
 
 
 def taught(net: nn.Module, _: Tensor, target: Tensor, generator: torch.Generator) -> Tensor:
     noise = SIGMA * torch.randn(target.shape, generator=generator)
-    return (net(target + noise) - target).square().mean()
+    return (net(target + noise, SIGMA) - target).square().mean()
 
 
 def transductive(net: nn.Module, noisy: Tensor, target: Tensor, _: torch.Generator) -> Tensor:
-    return (net(noisy) - target).square().mean()
+    return (net(noisy, SIGMA) - target).square().mean()
 
 
 def both(net: nn.Module, noisy: Tensor, target: Tensor, generator: torch.Generator) -> Tensor:
@@ -171,7 +174,8 @@ def both(net: nn.Module, noisy: Tensor, target: Tensor, generator: torch.Generat
     noise = SIGMA * torch.randn(noisy.shape, generator=generator)
     given = torch.cat([noisy[:half] + STRENGTH * noise[:half], target[half:] + noise[half:]])
     wanted = torch.cat([noisy[:half] - noise[:half] / STRENGTH, target[half:]])
-    return (net(given) - wanted).square().mean()
+    levels = torch.tensor([RECORRUPTED] * half + [SIGMA] * (len(noisy) - half))
+    return (net(given, levels) - wanted).square().mean()
 
 
 def stein_and_taught(
@@ -182,7 +186,7 @@ def stein_and_taught(
     probe = signs(noisy[:half].shape, generator)
     noise = SIGMA * torch.randn(target[half:].shape, generator=generator)
     given = [noisy[:half], noisy[:half] + STEP * SIGMA * probe, target[half:] + noise]
-    first, second, third = net(torch.cat(given)).float().chunk(3)
+    first, second, third = net(torch.cat(given), SIGMA).float().chunk(3)
     slope = SIGMA * probe * (second - first) / STEP
     errors = (first - noisy[:half]).square() + 2 * slope + (third - target[half:]).square()
     return errors.mean() / 2
@@ -286,7 +290,7 @@ def halfway(start: nn.Module, net: nn.Module) -> nn.Module:
 
 @torch.no_grad()
 def score(net: nn.Module, noisy: Tensor, clean: Tensor) -> float:
-    return psnr(fuse(net)(noisy).numpy() / 255, clean.numpy() / 255)
+    return psnr(fuse(net)(noisy, SIGMA).numpy() / 255, clean.numpy() / 255)
 
 
 def measure(
