@@ -60,6 +60,25 @@ def test_what_is_no_address_is_a_sentence(
     assert "Traceback" not in said
 
 
+@pytest.mark.parametrize(("failures", "expected"), [(2, 0), (3, 2)])
+def test_an_event_loop_that_starts_too_late_is_started_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failures: int, expected: int
+) -> None:
+    from distributed.utils import LoopRunner
+
+    start, starts = LoopRunner.start, []
+
+    def too_late_at_first(runner: LoopRunner) -> None:
+        starts.append(runner)
+        assert len(starts) > failures
+        start(runner)
+
+    monkeypatch.setattr(LoopRunner, "start", too_late_at_first)
+    code, said = denoise(tmp_path, "--cluster", "local:1")
+    assert code == expected
+    assert ("did not start in 3 attempts" in said) == (expected == 2)
+
+
 def test_without_the_extra_the_command_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

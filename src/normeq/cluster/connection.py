@@ -13,16 +13,18 @@ from normeq.errors import UsageError, reason
 
 if TYPE_CHECKING:
     from distributed import Client
+    from tornado.ioloop import IOLoop
 
 _LOCAL = re.compile("local(?::([0-9]+))?")
 _PATIENCE = "20s"
+# How often a local cluster's thread is started before the machine counts as too busy.
+_STARTS = 3
 # What `normeq.keep_freed` does, for all threads of a process from its start.
 _KEEP_FREED = {
     "MALLOC_ARENA_MAX": "1",
     "MALLOC_MMAP_MAX_": "0",
     "MALLOC_TRIM_THRESHOLD_": str(2**31 - 1),
 }
-
 
 # Loggers to which dask's configuration gives levels of their own.
 _LIBRARIES = (
@@ -89,7 +91,9 @@ def connected(where: str) -> Iterator[Client]:
         raise UsageError(f"--cluster {where} has no workers: use local:N with N at least 1.")
     with (
         _silent_libraries(),
+        _event_loop() as loop,
         LocalCluster(
+            loop=loop,
             n_workers=count,
             threads_per_worker=1,
             dashboard_address="127.0.0.1:0",
@@ -101,6 +105,32 @@ def connected(where: str) -> Iterator[Client]:
         # A terminal sends Ctrl-C to all processes; the command alone is to end them.
         client.register_worker_callbacks(_ignore_interrupts)
         yield client
+
+
+@contextmanager
+def _event_loop() -> Iterator[IOLoop]:
+    """Run dask's event loop in a thread.
+
+    Dask gives the thread ten seconds to start and then fails with a bare assertion, which has
+    happened on a busy machine: it is given more than one chance.
+    """
+    from distributed.utils import LoopRunner
+
+    for _ in range(_STARTS):
+        runner = LoopRunner()
+        try:
+            runner.start()
+        except AssertionError:
+            continue
+        try:
+            yield runner.loop
+        finally:
+            runner.stop()
+        return
+    raise UsageError(
+        f"dask's event loop did not start in {_STARTS} attempts of ten seconds: try again when "
+        "the machine is less busy."
+    )
 
 
 def _ignore_interrupts() -> None:
