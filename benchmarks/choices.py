@@ -21,6 +21,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+import searched_networks  # noqa: F401, which registers them
 import torch
 from accelerate import Accelerator
 from pages import DATA, DOCS, fill, markdown
@@ -61,6 +62,17 @@ CHOICES: dict[str, dict[str, list[str]]] = {
         "widths 52, 72, 4 blocks": ["network.size={widths=[52,72], blocks=4, sort=true}"],
         "widths 44, 52, 64, 5 blocks": ["network.size={widths=[44,52,64], blocks=5, sort=true}"],
         "widths 40, 48, 56, 6 blocks": ["network.size={widths=[40,48,56], blocks=6, sort=true}"],
+        "widths 48, 48, 56, 64, 4 blocks": [
+            "network.size={widths=[48,48,56,64], blocks=4, sort=true}"
+        ],
+        "half the cost": ["network.size={widths=[32,40,48], blocks=4, sort=true}"],
+    },
+    "blocks": {
+        "depthwise kernels and gates": [
+            "network.architecture=unet-gated",
+            "network.size={widths=[64,72,96], blocks=4, sort=true}",
+        ],
+        "attention over channels": ["network.architecture=unet-attention"],
     },
     "form": {
         "ReLU": ["network.size.sort=false"],
@@ -191,6 +203,14 @@ def run(choice: Choice, given: argparse.Namespace) -> dict[str, str | int]:
     }
 
 
+def add(row: dict[str, str | int]) -> None:
+    """Append a row to the file as it is now: another search may have added to it meanwhile."""
+    rows = [*read_csv(CSV), {key: str(value) for key, value in row.items()}]
+    columns = dict.fromkeys(column for row in rows for column in row)
+    write_csv(CSV, [{**dict.fromkeys(columns, ""), **row} for row in rows])
+    print(rows[-1], flush=True)
+
+
 def table(rows: list[dict[str, str]]) -> str:
     """Return the rows, choices that compare with each other below each other."""
     names = ("base", "start", "data", "topic", "choice", "budget", "steps", "multiply_adds")
@@ -225,12 +245,8 @@ def main() -> None:
     for topic in [given.only] if given.only else CHOICES:
         for name in [given.choice] if given.choice else CHOICES[topic]:
             choice = Choice(topic, name, given.base, given.seed, limit, given.data, given.init)
-            rows = read_csv(CSV)
-            if choice.key not in [{column: row[column] for column in KEY} for row in rows]:
-                rows.append({key: str(value) for key, value in run(choice, given).items()})
-                columns = dict.fromkeys(column for row in rows for column in row)
-                write_csv(CSV, [{**dict.fromkeys(columns, ""), **row} for row in rows])
-                print(rows[-1], flush=True)
+            if choice.key not in [{column: row[column] for column in KEY} for row in read_csv(CSV)]:
+                add(run(choice, given))
     fill(DOCS / "search.md", "choices", table(read_csv(CSV)))
 
 

@@ -27,7 +27,7 @@ from normeq._support.tables import read_csv, save_figure, write_csv
 from normeq.classical import METHODS
 from normeq.evaluation import ImageDenoiser, evaluate, image_denoiser
 from normeq.images.folder import Folder, read_folder
-from normeq.models import shipped
+from normeq.models import load, shipped
 
 SIGMA = 25
 QUALITY, TIMES = DATA / "quality-time.csv", DATA / "classical-time.csv"
@@ -128,7 +128,8 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     folder = read_folder(options.data, channels=1)
-    names = options.models.split(",") if options.models else [*METHODS, *shipped()]
+    networks = [name for name in shipped() if load(name).channels == 1]
+    names = options.models.split(",") if options.models else [*METHODS, *networks]
     for name in names:
         if name in BLOCK_MATCHING:
             header = ["method", "seconds", *PARTS.values(), "filtering"]

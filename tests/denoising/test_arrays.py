@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 import normeq
 from normeq.denoising.missing import FILL_DEPTH
-from normeq.errors import InputError, UsageError
+from normeq.errors import UsageError
 from normeq.models import shipped, variants
 from normeq.nn import AffineConv2d, SortPool
 from normeq.noise import NoiseModel
@@ -271,62 +271,6 @@ def test_the_input_is_not_touched() -> None:
     image.setflags(write=False)
     normeq.denoise(image, model=NET)
     np.testing.assert_array_equal(image, before)
-
-
-# Refusals ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("image", "options", "error", "sentence"),
-    [
-        (np.float64(3), {}, InputError, "two axes"),
-        (np.zeros(5), {}, InputError, "two axes"),
-        (np.zeros((0, 5)), {}, InputError, "empty"),
-        (np.zeros((5, 5), bool), {}, InputError, "booleans"),
-        (np.zeros((5, 5), complex), {}, InputError, "complex"),
-        (np.array([["a", "b"]], object), {}, InputError, "object"),
-        (np.ma.masked_array(np.zeros((5, 5))), {}, InputError, "masked"),
-        (np.array([[1, np.nan], [np.inf, 2]]), {}, InputError, r"2 of the 4 pixels.*nan='keep'"),
-        (np.full((4, 4), 1e200) * np.eye(4), {}, InputError, "too large"),
-        (np.zeros((20, 20, 3)), {}, InputError, "channel_axis=-1"),
-        (np.zeros((5, 5)), {"sigma": 1.0}, UsageError, "is blind"),
-        (np.zeros((5, 5)), {"nan": "fill"}, UsageError, "'raise' or 'keep'"),
-        (np.zeros((5, 5)), {"tile": 0}, UsageError, "tile is 0"),
-        (np.zeros((5, 5)), {"device": "abacus"}, UsageError, "abacus"),
-        (np.zeros((5, 5)), {"axes": "YXC"}, UsageError, "name 3 axes"),
-        (np.zeros((5, 5)), {"channel_axis": 0}, UsageError, "channel_axis 0"),
-        (np.zeros((5, 5)), {"value_range": (1, 0)}, UsageError, "low to high"),
-        (np.zeros((5, 5)), {"output_dtype": bool}, InputError, "booleans"),
-        (np.zeros((3, 5, 5)), {"axes": "ZYX", "channel_axis": 0}, UsageError, "not both"),
-    ],
-)
-def test_bad_input_gets_a_sentence(
-    image: Any, options: dict[str, Any], error: type[Exception], sentence: str
-) -> None:
-    with pytest.raises(error, match=sentence):
-        normeq.denoise(image, model=NET, **options)
-
-
-@pytest.mark.parametrize("sigma", [-1.0, np.nan, [1.0, 2.0]])
-def test_impossible_noise_levels_are_refused(sigma: Any) -> None:
-    with pytest.raises(UsageError, match="sigma"):
-        normeq.denoise(noisy((3, 9, 9)), sigma, model=NET_SIGMA)
-    with pytest.raises(UsageError, match="needs the noise level"):
-        normeq.denoise(noisy(), model=NET_SIGMA, noise="gaussian")
-
-
-def test_functions_say_by_their_parameters_whether_they_take_the_level() -> None:
-    with pytest.raises(UsageError, match="needs the noise level"):
-        normeq.denoise(noisy(), model=lambda image, sigma: image)
-    with pytest.raises(UsageError, match="is blind"):
-        normeq.denoise(noisy(), 2.0, model=lambda image: image)
-    for sigma in (None, 2.0):
-        normeq.denoise(noisy(), sigma, model=lambda image, sigma=1.0: image)
-
-
-def test_a_colour_network_is_refused() -> None:
-    with pytest.raises(UsageError, match="3 channels"):
-        normeq.denoise(noisy(), model=tiny("fdncnn", channels=3))
 
 
 def test_clipped_pixels_are_counted(caplog: pytest.LogCaptureFixture) -> None:

@@ -15,7 +15,7 @@ from torch.nn.utils import parametrize
 
 from normeq import equivariance_error
 from normeq.errors import UsageError
-from normeq.models import create, load, save, variants
+from normeq.models import UNet, create, load, register, save, variants
 
 every_network = pytest.mark.parametrize("options", EVERY_NETWORK, ids=describe)
 every_denoiser = pytest.mark.parametrize(
@@ -197,3 +197,11 @@ def test_telescoped_kernels_are_the_papers(name: str, tmp_path: Path) -> None:
 def test_only_the_affine_form_has_telescoped_kernels() -> None:
     with pytest.raises(UsageError, match="telescoped kernels need the variant 'norm-equiv'"):
         create("fdncnn", "scale-equiv", telescoped=True)
+
+
+def test_a_name_that_is_taken_is_not_registered_again() -> None:
+    register(UNet)  # which it is already
+    other = type("Other", (UNet,), {})
+    with pytest.raises(UsageError, match="'unet' exists already"):
+        register(other)
+    assert type(tiny("unet", "norm-equiv")) is UNet

@@ -12,7 +12,7 @@ from normeq.models.ffdnet import FFDNet
 from normeq.models.network import Network, Wrapped
 from normeq.models.noise_maps import TAKES_SIGMA, TakesSigma
 from normeq.models.published import import_weights
-from normeq.models.registry import create, names, variants
+from normeq.models.registry import create, names, register, variants
 from normeq.models.unet import UNet
 from normeq.models.vgg8b import VGG8b
 from normeq.models.weights import load, read_card, save, shipped
@@ -36,6 +36,7 @@ __all__ = [
     "load",
     "names",
     "read_card",
+    "register",
     "save",
     "shipped",
     "variants",

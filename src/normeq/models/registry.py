@@ -34,6 +34,33 @@ def names() -> list[str]:
     return sorted(_ARCHITECTURES)
 
 
+def register(network: type[Network]) -> None:
+    """Let `create`, and with it recipes of training, build a network of your own.
+
+    Parameters
+    ----------
+    network
+        A class that is called as those of this package: with the variant first, then sizes by
+        name. Its `architecture` is the name it is built by.
+
+    Examples
+    --------
+    >>> class Shallow(UNet):
+    ...     architecture = "shallow"
+    ...
+    ...     def __init__(self, variant, *, width=8, **shared):
+    ...         super().__init__(variant, widths=(width,), blocks=1, **shared)
+    >>> register(Shallow)
+    >>> create("shallow", "norm-equiv-residual", width=4).receptive_field
+    9
+    >>> del _ARCHITECTURES["shallow"]  # for the sake of other examples
+    """
+    taken = _ARCHITECTURES.get(network.architecture, network)
+    if taken is not network:
+        raise UsageError(f"network {network.architecture!r} exists already: use another name.")
+    _ARCHITECTURES[network.architecture] = network
+
+
 def variants(name: str) -> list[Variant]:
     """List the variants of a network.
 

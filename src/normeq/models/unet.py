@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Unpack
+from typing import ClassVar, Unpack
 
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -37,6 +37,8 @@ class UNet(DenoisingNetwork):
     """
 
     architecture = "unet"
+    #: What a scale is made of, as a class with the arguments of `ResidualBlock`.
+    block: ClassVar[type[nn.Module]] = ResidualBlock
 
     def __init__(
         self,
@@ -54,7 +56,7 @@ class UNet(DenoisingNetwork):
         coarser = list(pairwise(widths))
 
         def scale(width: int) -> list[nn.Module]:
-            return [ResidualBlock(build, width, gains) for _ in range(blocks)]
+            return [self.block(build, width, gains) for _ in range(blocks)]
 
         self.unshuffle = unshuffle
         self.head = build.first_conv(folded, widths[0], self.maps, self.offsets)
