@@ -55,6 +55,16 @@ PUBLISHED = {
     ("FFDNet", "CBSD68"): (33.87, 31.21, 27.96),
 }
 
+# Rows of benchmarks/real_noise.py, by method and images: the model that they are scores of, and
+# what it is told.
+REAL_NOISE, PAIRS = DATA / "real-noise.csv", {"FMD, all": "FMD", "CC15": "CC15"}
+REAL = {
+    ("default, auto", "FMD, all"): ("default-real", ESTIMATED),
+    ("default, auto", "CC15"): ("default-color-real", ESTIMATED),
+    ("default, gaussian", "FMD, all"): ("default", NOTHING),
+    ("default, gaussian", "CC15"): ("default-color", NOTHING),
+}
+
 Rows = list[dict[str, Any]]
 
 
@@ -105,16 +115,26 @@ def ship(name: str, weights: str, tests: dict[str, Folder]) -> Rows:
     return rows
 
 
-def scores_table(rows: Rows) -> str:
-    """Return the scores as a table, the published figures below them."""
+def real_rows() -> Rows:
+    """Return the scores on pairs of real noisy and clean images."""
+    rows = []
+    for row in read_csv(REAL_NOISE):
+        if (row["method"], row["images"]) in REAL:
+            model, told = REAL[row["method"], row["images"]]
+            rows.append({**row, "model": model, "told": told, "test_set": PAIRS[row["images"]]})
+    return rows
+
+
+def scores_table(rows: Rows, score: str, digits: int, published: bool) -> str:
+    """Return one of the scores as a table, published figures below ours."""
     tests = list(dict.fromkeys(row["test_set"] for row in rows))
     cells: dict[tuple[str, str], dict[str, list[str]]] = {}
     for row in rows:
         found = cells.setdefault((f"`{row['model']}`", row["told"]), {})
-        found.setdefault(row["test_set"], []).append(f"{float(row['psnr']):.2f}")
-    for (method, test), figures in PUBLISHED.items():
+        found.setdefault(row["test_set"], []).append(f"{float(row[score]):.{digits}f}")
+    for (method, test), figures in PUBLISHED.items() if published else ():
         found = cells.setdefault((f"{method} (published)", EXACTLY), {})
-        found[test] = [f"{x:.2f}" for x in figures]
+        found[test] = [f"{x:.{digits}f}" for x in figures]
     lines = [
         [*about, *(" / ".join(found.get(test, [])) for test in tests)]
         for about, found in cells.items()
@@ -186,7 +206,9 @@ def main() -> None:
     rows.sort(key=lambda row: row["model"])
     write_csv(CSV, rows)
     torch.set_num_threads(1)  # which the times are of
-    fill(PAGE, "table", scores_table(rows))
+    scores = [*rows, *real_rows()]
+    fill(PAGE, "table", scores_table(scores, "psnr", 2, published=True))
+    fill(PAGE, "ssim", scores_table(scores, "ssim", 3, published=False))
     fill(PAGE, "sizes", sizes_table())
 
 
