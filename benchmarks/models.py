@@ -7,13 +7,15 @@ With ``--ship`` the weights of a run become a shipped model first: its card is t
 with the scores on the test sets added, and `weights/releases.csv` gets a new version. The noise is
 that of ``normeq evaluate`` with the same folders, noise levels and seed. Every model is measured as
 ``normeq.denoise(y)`` uses it, which estimates the noise; when it is told the true level; and when
-it is told nothing.
+it is told nothing. The page also lists the stages of training that the cards tell of.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import time
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -34,6 +36,7 @@ from normeq.models import shipped
 from normeq.models.releases import installed_release
 
 SIGMAS = (15, 25, 50)
+LEVELS = [str(sigma) for sigma in SIGMAS]
 CSV, PAGE = DATA / "models.csv", DOCS / "models.md"
 WEIGHTS = DOCS.parent / "src" / "normeq" / "weights"
 RELEASES = WEIGHTS / "releases.csv"
@@ -155,7 +158,7 @@ def sizes_table() -> str:
                 f"{parameters:,}",
                 f"{(WEIGHTS / f'{name}.safetensors').stat().st_size / 1e6:.1f}",
                 f"{seconds(name, net.channels):.1f}",
-                f"{hours(net.card):.1f}",
+                f"{sum(card['hours'] for card in history(net.card)):.1f}",
             ]
         )
     columns = ("multiply-adds a pixel", "parameters", "MB", "seconds a megapixel", "hours")
@@ -175,10 +178,48 @@ def seconds(name: str, channels: int) -> float:
     return min(times)
 
 
-def hours(card: dict[str, Any]) -> float:
-    """Return the time that went into weights, and into those that they started from."""
-    before = card.get("started_from")
-    return float(card.get("hours", 0)) + (hours(before) if before else 0.0)
+def stages_table() -> str:
+    """Return the stages that led to the shipped weights, as their cards tell them."""
+    numbers: dict[str, int] = {}
+    lines = []
+    for name in shipped():
+        before = "random weights"
+        for card in reversed(list(history(normeq.load(name).card))):
+            key = json.dumps(card["recipe"] | {"init": before}, sort_keys=True)
+            if key not in numbers:
+                numbers[key] = len(numbers) + 1
+                lines.append([str(numbers[key]), before, *stage(card), ""])
+            before = f"stage {numbers[key]}"
+            latest = numbers[key] - 1
+        lines[latest][-1] = f"`{name}`"
+    columns = ("noise", "steps", "patches a step", "sigma up to", "hours", "validation (dB)")
+    return markdown(["stage", "starts from", *columns, "correlated", "shipped as"], lines)
+
+
+def history(card: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the card of every stage, the last one first."""
+    found: dict[str, Any] | None = card
+    while found:
+        yield found
+        found = found.get("started_from")
+
+
+def stage(card: dict[str, Any]) -> list[str]:
+    """Return what a stage did, and what it reached in validation when it was told the noise."""
+    data, optimization = card["recipe"]["data"], card["recipe"]["optimization"]
+    mixture = data.get("mixture") or {}
+    kinds = mixture.get("colored") or mixture.get("camera")
+    color = ", colour" if card["recipe"]["network"]["channels"] == 3 else ""
+    scores = card["validation_psnr"]
+    return [
+        ("many kinds" if kinds else "white") + color,
+        f"{card['steps']:,}",
+        f"{optimization['batch']} of {data['patch']} x {data['patch']}",
+        f"{data['sigma'][1]:g}",
+        f"{card['hours']:.1f}",
+        " / ".join(f"{scores[level]:.2f}" if level in scores else "-" for level in LEVELS),
+        f"{scores['25_correlated']:.2f}" if kinds and "25_correlated" in scores else "",
+    ]
 
 
 def main() -> None:
@@ -210,6 +251,7 @@ def main() -> None:
     fill(PAGE, "table", scores_table(scores, "psnr", 2, published=True))
     fill(PAGE, "ssim", scores_table(scores, "ssim", 3, published=False))
     fill(PAGE, "sizes", sizes_table())
+    fill(PAGE, "stages", stages_table())
 
 
 if __name__ == "__main__":
