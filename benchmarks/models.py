@@ -14,8 +14,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -28,6 +30,7 @@ from tqdm import tqdm
 import normeq
 from normeq._support.tables import read_csv, write_csv
 from normeq.bench.arithmetic import multiply_adds
+from normeq.cli.cards import history
 from normeq.denoising.noise_options import NoiseName
 from normeq.evaluation import evaluate, image_denoiser, means
 from normeq.images.folder import Folder, read_folder
@@ -67,6 +70,10 @@ REAL = {
     ("default, gaussian", "FMD, all"): ("default", NOTHING),
     ("default, gaussian", "CC15"): ("default-color", NOTHING),
 }
+
+# What the licences of a family have in common, wherever they are quoted from.
+PHOTOGRAPHS = DATA / "training-photographs.csv"
+LICENCES = {"CC0": "^CC0", "CC-BY-SA": "(?i)by-sa", "CC-BY": "(?i)cc.by|/by/|Attribution"}
 
 Rows = list[dict[str, Any]]
 
@@ -109,7 +116,7 @@ def ship(name: str, weights: str, tests: dict[str, Folder]) -> Rows:
             scores.setdefault(row["test_set"], {})[row["sigma"]] = row["psnr"]
     net = normeq.load(weights)
     file = WEIGHTS / f"{name}.safetensors"
-    normeq.save(net, file, net.card | {"psnr": scores})
+    normeq.save(net, file, net.card | {"psnr": scores, "photographs": photographs()})
     before = installed_release(name)
     version = 1 if before is None else before.version + 1
     today = datetime.now(UTC).date().isoformat()
@@ -126,6 +133,13 @@ def real_rows() -> Rows:
             model, told = REAL[row["method"], row["images"]]
             rows.append({**row, "model": model, "told": told, "test_set": PAIRS[row["images"]]})
     return rows
+
+
+def photographs() -> dict[str, Any]:
+    """Count the photographs that the shipped models were trained on, by their licence."""
+    used = [row["licence"] for row in read_csv(PHOTOGRAPHS) if not row["left out because"]]
+    families = Counter(next((f for f, e in LICENCES.items() if re.search(e, x)), x) for x in used)
+    return {**dict(families.most_common()), "list": f"docs/data/{PHOTOGRAPHS.name}"}
 
 
 def scores_table(rows: Rows, score: str, digits: int, published: bool) -> str:
@@ -184,7 +198,7 @@ def stages_table() -> str:
     lines = []
     for name in shipped():
         before = "random weights"
-        for card in reversed(list(history(normeq.load(name).card))):
+        for card in reversed(history(normeq.load(name).card)):
             key = json.dumps(card["recipe"] | {"init": before}, sort_keys=True)
             if key not in numbers:
                 numbers[key] = len(numbers) + 1
@@ -196,15 +210,7 @@ def stages_table() -> str:
     return markdown(["stage", "starts from", *columns, "correlated", "shipped as"], lines)
 
 
-def history(card: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the card of every stage, the last one first."""
-    found: dict[str, Any] | None = card
-    while found:
-        yield found
-        found = found.get("started_from")
-
-
-def stage(card: dict[str, Any]) -> list[str]:
+def stage(card: Mapping[str, Any]) -> list[str]:
     """Return what a stage did, and what it reached in validation when it was told the noise."""
     data, optimization = card["recipe"]["data"], card["recipe"]["optimization"]
     mixture = data.get("mixture") or {}

@@ -3,6 +3,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from typer.testing import CliRunner
 
 from normeq import images
 from normeq.cli import app
+from normeq.cli.cards import card_text
 
 
 def test_info_of_images_and_models(tmp_path: Path, weights: Path) -> None:
@@ -149,6 +151,33 @@ def test_a_card_is_text_for_people() -> None:
     assert "recipe" in lines
     assert "  optimization" in lines
     assert any(line.startswith("    learning rate: ") for line in lines)
+
+
+def test_a_card_says_little_about_earlier_stages() -> None:
+    recipe = {"data": {"patch": 64, "sigma": [1, 55]}}
+    first = {"steps": 8000, "hours": 2.2, "recipe": recipe, "validation_psnr": {"25": 27.5}}
+    second = {"steps": 500, "hours": 0.1, "recipe": recipe, "started_from": first}
+    card = {
+        "steps": 20,
+        "recipe": {"data": {"patch": 128, "sigma": [1, 55]}},
+        "earlier": [{"until": 1000, "recipe": recipe}],
+        "started_from": second,
+    }
+    assert card_text(card).splitlines()[-6:] == [
+        "    sigma: 1, 55",
+        "until step 1,000",
+        "  data, patch: 64",
+        "stages before, the latest first",
+        "  500 steps, 0.1 hours",
+        "  8,000 steps, 2.2 hours, 27.5 dB at 25",
+    ]
+
+
+@pytest.mark.parametrize("odd", [None, 3, "text", [], [3], {}, {"steps": [1]}, [{"until": {}}]])
+def test_cards_of_other_programs_are_shown_as_far_as_they_go(odd: Any) -> None:
+    card = {"data": "mine", "earlier": odd, "started_from": odd, "validation_psnr": odd}
+    assert "data: mine" in card_text(card)
+    assert "steps" in card_text({"started_from": {"validation_psnr": odd}})
 
 
 def test_a_classical_method_is_described() -> None:

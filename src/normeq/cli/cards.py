@@ -1,4 +1,4 @@
-"""The card of a model as text for people."""
+"""The card of a model as text for people: its last stage of training, and a line for each other."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ _INDENT = "  "
 def card_text(card: Mapping[str, Any]) -> str:
     """Return a card as indented sections with wrapped lines.
 
+    Of the weights that it started from, and of recipes that it followed before, only what is
+    different is shown: `normeq.load(name).card` has everything.
+
     Examples
     --------
     >>> print(card_text({"images": "400", "psnr": {"15": 30.4, "25": 27.9}, "widths": [4, 8]}))
@@ -22,7 +25,56 @@ def card_text(card: Mapping[str, Any]) -> str:
       15: 30.4
       25: 27.9
     """
-    return "\n".join(_lines(card, ""))
+    shown = {name: value for name, value in card.items() if name not in ("started_from", "earlier")}
+    sections = [*_lines(shown, ""), *_other_recipes(card), *_stages_before(card)]
+    return "\n".join(sections)
+
+
+def history(card: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the cards of all stages of training, the last stage first.
+
+    Examples
+    --------
+    >>> [stage["steps"] for stage in history({"steps": 50, "started_from": {"steps": 900}})]
+    [50, 900]
+    """
+    before = card.get("started_from")
+    return [card, *(history(before) if isinstance(before, Mapping) else [])]
+
+
+def _other_recipes(card: Mapping[str, Any]) -> Iterator[str]:
+    """Say what was different in recipes that the run followed before."""
+    latest = _fields(card.get("recipe"))
+    earlier = card.get("earlier")
+    for other in earlier if _is_section(earlier) and isinstance(earlier, list) else ():
+        yield f"until step {_value(other.get('until'))}"
+        for name, value in _fields(other.get("recipe")).items():
+            if latest.get(name) != value:
+                yield f"{_INDENT}{name}: {_value(value)}"
+
+
+def _stages_before(card: Mapping[str, Any]) -> Iterator[str]:
+    """Describe each of the weights that others started from, the latest first."""
+    stages = history(card)[1:]
+    if stages:
+        yield "stages before, the latest first"
+    for stage in stages:
+        scores = [
+            f"{_value(value)} dB at {name}"
+            for name, value in _fields(stage.get("validation_psnr")).items()
+            if name.isdigit()
+        ]
+        about = [f"{_value(stage.get(name))} {name}" for name in ("steps", "hours")]
+        yield f"{_INDENT}{', '.join([*about, *scores])}"
+
+
+def _fields(section: object, path: str = "") -> dict[str, Any]:
+    """Return the values of nested sections by their full names."""
+    found: dict[str, Any] = {}
+    for name, value in section.items() if isinstance(section, Mapping) else ():
+        full = f"{path}{_words(name)}"
+        found |= _fields(value, f"{full}, ") if isinstance(value, Mapping) else {full: value}
+    return found
 
 
 def _lines(section: Mapping[str, Any], indent: str) -> Iterator[str]:
