@@ -134,7 +134,7 @@ class Choice:
         """What tells it from every other row of the CSV."""
         values = (
             self.base,
-            Path(self.init).stem if self.init else RANDOM,
+            str(Path(self.init).with_suffix("")) if self.init else RANDOM,
             self.data.name,
             self.topic,
             self.name,
@@ -159,7 +159,8 @@ class Choice:
 def steps_per_second(recipe: Recipe, data: Path, count: int = 20) -> float:
     """Measure the speed of training, data preparation aside."""
     state = State(recipe, Accelerator())
-    patches = Patches(read_folder(data, 1, recipe.data.patch).images, recipe.data, recipe.seed)
+    images = read_folder(data, recipe.network.channels, recipe.data.patch).images
+    patches = Patches(images, recipe.data, recipe.seed)
     batch = state.on_device(patches.batch(0, recipe.optimization.batch))
     for _ in range(3):
         state.update(batch)
@@ -174,6 +175,7 @@ def scheduled(choice: Choice, steps: int) -> Recipe:
     return choice.recipe(
         f"optimization.steps={steps}",
         f"optimization.warmup={min(200, steps // 10)}",
+        "optimization.schedule=constant",
         f"optimization.decay_steps={steps // 2}",
         f"validation.every={steps}",
     )
@@ -197,7 +199,7 @@ def run(choice: Choice, given: argparse.Namespace) -> dict[str, str | int]:
     return {
         **choice.key,
         "steps": recipe.optimization.steps,
-        "multiply_adds": multiply_adds(net),
+        "multiply_adds": multiply_adds(net, channels=recipe.network.channels),
         "parameters": sum(parameter.numel() for parameter in net.parameters()),
         **{key: f"{scores[key]:.3f}" for key in scores if key.startswith("psnr")},
     }
@@ -213,12 +215,12 @@ def add(row: dict[str, str | int]) -> None:
 
 def table(rows: list[dict[str, str]]) -> str:
     """Return the rows, choices that compare with each other below each other."""
-    names = ("base", "start", "data", "topic", "choice", "budget", "steps", "multiply_adds")
+    names = ("base", "start", "data", "topic", "choice", "seed", "budget", "steps", "multiply_adds")
     lines = []
     for row in sorted(rows, key=lambda row: (row["start"] != RANDOM, row["base"], row["budget"])):
         scores = " / ".join(f"{float(row[f'psnr_{sigma}']):.2f}" for sigma in (15, 25, 50))
         lines.append([*(row[name] for name in names), scores])
-    header = ["base", "start", "images", "topic", "choice", "budget", "steps", "multiply-adds"]
+    header = (*names[:2], "images", *names[3:-1], "multiply-adds")
     return markdown([*header, "PSNR (dB) at sigma 15 / 25 / 50"], lines)
 
 
@@ -239,6 +241,8 @@ def main() -> None:
     budget.add_argument("--steps", type=int, help="equal steps for every choice")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     given = parser.parse_args()
+    if given.choice and given.choice not in CHOICES.get(given.only, {}):
+        parser.error(f"--choice {given.choice!r} is not a choice of the topic --only {given.only}")
     torch.set_num_threads(given.threads)
     keep_freed()
     limit = f"{given.steps} steps" if given.seconds is None else f"{given.seconds:g} s"

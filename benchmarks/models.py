@@ -71,8 +71,8 @@ REAL = {
     ("default, gaussian", "CC15"): ("default-color", NOTHING),
 }
 
-# What the licences of a family have in common, wherever they are quoted from.
 PHOTOGRAPHS = DATA / "training-photographs.csv"
+# What the licences of a family have in common, wherever they are quoted from.
 LICENCES = {"CC0": "^CC0", "CC-BY-SA": "(?i)by-sa", "CC-BY": "(?i)cc.by|/by/|Attribution"}
 
 Rows = list[dict[str, Any]]
@@ -138,8 +138,14 @@ def real_rows() -> Rows:
 def photographs() -> dict[str, Any]:
     """Count the photographs that the shipped models were trained on, by their licence."""
     used = [row["licence"] for row in read_csv(PHOTOGRAPHS) if not row["left out because"]]
-    families = Counter(next((f for f, e in LICENCES.items() if re.search(e, x)), x) for x in used)
+    families = Counter(family_of(licence) for licence in used)
     return {**dict(families.most_common()), "list": f"docs/data/{PHOTOGRAPHS.name}"}
+
+
+def family_of(licence: str) -> str:
+    """Return which family a licence belongs to: the licence itself if to none."""
+    found = [family for family, pattern in LICENCES.items() if re.search(pattern, licence)]
+    return found[0] if found else licence
 
 
 def scores_table(rows: Rows, score: str, digits: int, published: bool) -> str:
@@ -237,6 +243,8 @@ def main() -> None:
     parser.add_argument("--ship", action="append", default=[], metavar="MODEL=WEIGHTS")
     parser.add_argument("--only", action="append", metavar="MODEL", help="measure these alone")
     options = parser.parse_args()
+    if options.ship and not (options.test or options.color_test):
+        parser.error("--ship needs test sets, for the scores on the card")
     tests = {
         name: read_folder(Path(folder), channels)
         for given, channels in ((options.test, 1), (options.color_test, 3))

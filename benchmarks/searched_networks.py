@@ -1,6 +1,6 @@
 """Networks that the search for better training tries beside the shipped one.
 
-All are bias-free and homogeneous behind kernels that sum to zero, so they are
+All are homogeneous behind kernels that sum to zero (variant ``norm-equiv-residual``), so they are
 normalization-equivariant as the shipped network is. They differ in the block that each scale is
 made of.
 """
@@ -19,9 +19,9 @@ from normeq.models.reach import SpatialStep
 KERNEL = 3
 # Of a gated block, channels behind the gate for each channel of the scale.
 EXPANSION = 2
-# Of channel attention, the share of channels between its two layers.
+# Of channel attention, how many times fewer channels there are between its two layers.
 SQUEEZE = 4
-TINY = 1e-12
+TINY = 1e-9
 
 
 class Gate(nn.Module):
@@ -29,7 +29,7 @@ class Gate(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         value, control = x.chunk(2, 1)
-        size = control.square().mean(1, keepdim=True).sqrt() + TINY
+        size = (control.square().mean(1, keepdim=True) + TINY**2).sqrt()
         return value * torch.sigmoid(2 * control / size)
 
 
@@ -41,7 +41,6 @@ class GatedBlock(nn.Module):
         wide = 2 * EXPANSION * width
         depthwise = nn.Conv2d(wide, wide, KERNEL, padding=KERNEL // 2, groups=wide, bias=False)
         nn.init.dirac_(depthwise.weight, groups=wide)
-        nn.init.trunc_normal_(depthwise.weight.data[..., 0, 0], std=0.02)
         self.branch = nn.Sequential(
             build.conv(width, wide, 1, gains[0]),
             depthwise,

@@ -13,8 +13,8 @@ _INDENT = "  "
 def card_text(card: Mapping[str, Any]) -> str:
     """Return a card as indented sections with wrapped lines.
 
-    Of the weights that it started from, and of recipes that it followed before, only what is
-    different is shown: `normeq.load(name).card` has everything.
+    Of earlier recipes of the run only the differences are shown, and of earlier stages a line
+    each: `normeq.load(name).card` has everything.
 
     Examples
     --------
@@ -64,8 +64,8 @@ def _stages_before(card: Mapping[str, Any]) -> Iterator[str]:
             for name, value in _fields(stage.get("validation_psnr")).items()
             if name.isdigit()
         ]
-        about = [f"{_value(stage.get(name))} {name}" for name in ("steps", "hours")]
-        yield f"{_INDENT}{', '.join([*about, *scores])}"
+        about = [f"{_value(stage[name])} {name}" for name in ("steps", "hours") if name in stage]
+        yield f"{_INDENT}{', '.join([*about, *scores]) or 'nothing is known'}"
 
 
 def _fields(section: object, path: str = "") -> dict[str, Any]:

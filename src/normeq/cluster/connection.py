@@ -70,28 +70,41 @@ def connected(where: str) -> Iterator[Client]:
     normeq.errors.UsageError: --cluster local:0 has no workers: use local:N with N at least 1.
     """
     try:
-        from dask.system import CPU_COUNT
-        from distributed import Client, LocalCluster
+        import distributed  # noqa: F401, which the functions below need
     except ImportError as error:
         raise UsageError("--cluster needs dask: pip install 'normeq[dask]'.") from error
     local = _LOCAL.fullmatch(where)
-    if local is None:
-        try:
-            client = Client(where, timeout=_PATIENCE, set_as_default=False)
-        except (OSError, ValueError, TypeError) as error:
-            raise UsageError(
-                f"no dask scheduler answers at {where!r} ({reason(error)}): give the address that "
-                "it prints when it starts, or local."
-            ) from error
-        with _silent_libraries(), client:
-            yield client
-        return
-    count = int(local[1] or CPU_COUNT)
-    if count < 1:
-        raise UsageError(f"--cluster {where} has no workers: use local:N with N at least 1.")
     with (
         _silent_libraries(),
         _event_loop() as loop,
+        _of_this_machine(where, local[1], loop) if local else _at(where, loop) as client,
+    ):
+        yield client
+
+
+def _at(address: str, loop: IOLoop) -> Client:
+    """Connect to a scheduler."""
+    from distributed import Client
+
+    try:
+        return Client(address, timeout=_PATIENCE, set_as_default=False, loop=loop)
+    except (OSError, ValueError, TypeError) as error:
+        raise UsageError(
+            f"no dask scheduler answers at {address!r} ({reason(error)}): give the address that "
+            "it prints when it starts, or local."
+        ) from error
+
+
+@contextmanager
+def _of_this_machine(where: str, workers: str | None, loop: IOLoop) -> Iterator[Client]:
+    """Start a cluster of processes on this machine, as many as processors if it is not said."""
+    from dask.system import CPU_COUNT
+    from distributed import Client, LocalCluster
+
+    count = int(workers or CPU_COUNT)
+    if count < 1:
+        raise UsageError(f"--cluster {where} has no workers: use local:N with N at least 1.")
+    with (
         LocalCluster(
             loop=loop,
             n_workers=count,

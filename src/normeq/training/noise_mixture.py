@@ -50,6 +50,8 @@ _NOT_EXACT = ("not_told", "understated", "overstated", "inexact")
 _UNDERSTATED = (0.15, 0.5)
 # Told levels, as multiples of the true one, of samples that should come out smoother.
 _OVERSTATED = (1.4, 4.0)
+# Of the level of a patch, the least that its noise is divided by.
+_LEAST_LEVEL = 0.1
 # Lags at which the autocorrelation of processed noise is measured.
 _LAGS = 9
 
@@ -76,9 +78,9 @@ class NoisyPatch:
     lengths: Lengths
     level: float
 
-    def told(self, share: float = 1.0, lengths: Lengths | None = None) -> Sample:
+    def told(self, factor: float = 1.0, lengths: Lengths | None = None) -> Sample:
         """Return a sample whose network is told a multiple of the level, 0 for not known."""
-        sigma = np.float32(share) * self.sigma
+        sigma = np.float32(factor) * self.sigma
         axes = 1 + np.array(lengths or self.lengths, np.float32).reshape(2, 1, 1)
         correlation = sigma.mean(0, keepdims=True) * axes
         return Sample(self.noisy, self.clean, sigma, correlation, self.level)
@@ -86,12 +88,13 @@ class NoisyPatch:
     def with_more_noise(self, strength: float) -> Floats:
         """Add `strength` times as much noise of the same kind.
 
-        It is the noise of the patch itself, turned by 180 degrees: that keeps its colour, and
-        makes it independent of the noise in all places but the centre.
+        It is the noise of the patch itself, turned by 180 degrees: that keeps its colour, and what
+        is added to a pixel is independent of its noise everywhere but near the centre.
         """
-        unit = (self.noisy - self.clean) / self.sigma
-        noisier: Floats = self.noisy + np.float32(strength) * self.sigma * unit[:, ::-1, ::-1]
-        return noisier
+        # Where next to nothing is known to be noise, a little more would become very much.
+        unit = (self.noisy - self.clean) / np.maximum(self.sigma, _LEAST_LEVEL * self.level)
+        noisier = self.noisy + strength * self.sigma * unit[:, ::-1, ::-1]
+        return noisier.astype(np.float32)
 
 
 def noisy_sample(
@@ -115,13 +118,20 @@ def noisy_sample(
     if mixture is None:
         noisy = clean + noise.draw(kind, clean.shape, level, rng)
         return NoisyPatch(clean, noisy, _flat(clean, level), _WHITE, level).told()
+    return _told(_noisy_patch(clean, level, kind, mixture, rng), mixture, rng)
+
+
+def _noisy_patch(
+    clean: Floats, level: float, kind: str, mixture: Mixture, rng: np.random.Generator
+) -> NoisyPatch:
+    """Add noise of one of the kinds of a mixture."""
     which = rng.random()
     if which < mixture.camera:
-        return _told(_with_camera_noise(clean, level, mixture, rng), mixture, rng)
-    if mixture.camera <= which < mixture.camera + mixture.stabilised and clean.mean() > _DARK:
-        return _told(_with_stabilised_noise(clean, level, rng), mixture, rng)
+        return _with_camera_noise(clean, level, mixture, rng)
+    if which < mixture.camera + mixture.stabilised and clean.mean() > _DARK:
+        return _with_stabilised_noise(clean, level, rng)
     colored = 0 <= which - mixture.camera - mixture.stabilised < mixture.colored
-    return _told(_with_noise(clean, level, kind, colored, mixture, rng), mixture, rng)
+    return _with_noise(clean, level, kind, colored, mixture, rng)
 
 
 def _told(patch: NoisyPatch, mixture: Mixture, rng: np.random.Generator) -> Sample:
@@ -141,13 +151,13 @@ def _told(patch: NoisyPatch, mixture: Mixture, rng: np.random.Generator) -> Samp
         noisier = patch.with_more_noise(math.sqrt(factor**2 - 1))
         return replace(patch.told(factor), target=noisier, overstated=True)
     if kind == "inexact":
-        level, *errors = np.exp(math.log(mixture.inexact_factor) * rng.uniform(-1, 1, 3))
+        factor, *errors = np.exp(math.log(mixture.inexact_factor) * rng.uniform(-1, 1, 3))
         # A length is estimated better than a level, and never negative.
         y, x = (
             max((1 + length) * math.sqrt(error) - 1, 0.0)
             for length, error in zip(patch.lengths, errors, strict=True)
         )
-        return patch.told(level, (y, x))
+        return patch.told(factor, (y, x))
     return patch.told()
 
 
