@@ -112,6 +112,22 @@ def test_crops_with_detail_are_drawn_more_often():
     assert shares[1] > 0.9
 
 
+def test_what_a_microscope_sees_is_neither_reduced_nor_sharpened():
+    plain = RECIPE.model_copy(update={"microscope": 1.0})
+    sharp = plain.model_copy(update={"reduced": 1.0, "sharpened": 1.0})
+    partly = sharp.model_copy(update={"microscope": 0.5})
+    samples = [
+        [Patches(IMAGES, recipe, 0).sample(n) for n in range(20)]
+        for recipe in (plain, sharp, partly)
+    ]
+    same = [
+        [np.array_equal(a.target, b.target) for a, b in zip(samples[0], s, strict=True)]
+        for s in samples[1:]
+    ]
+    assert all(same[0])
+    assert 0 < sum(same[1]) < 20
+
+
 def test_images_without_detail_are_drawn_all_the_same():
     patches = Patches([np.zeros((1, 20, 20), np.uint8)], MIXED, 0)
     assert all(np.isfinite(patches.sample(index).noisy).all() for index in range(50))

@@ -40,14 +40,18 @@ class Patches:
     def sample(self, index: int) -> Sample:
         """Return one sample."""
         rng = np.random.default_rng((_STREAM, self._seed, index))
-        patch = self._detailed_crop(rng) if self._recipe.detail else self._crop(rng)
+        by_microscope = rng.random() < self._recipe.microscope
+        # What photographs need to be like smaller ones would make them less like microscopy.
+        share_reduced = 0.0 if by_microscope else self._recipe.reduced
+        crop = self._detailed_crop if self._recipe.detail else self._crop
+        patch = crop(share_reduced, rng)
         patch = np.rot90(patch, int(rng.integers(4)), axes=(1, 2))
         clean = np.ascontiguousarray(patch[:, :, ::-1] if rng.integers(2) else patch)
         level = rng.uniform(*self._recipe.sigma_range) / 255
-        if rng.random() < self._recipe.sharpened:
-            clean = sharpened(clean, rng)
-        if rng.random() < self._recipe.microscope:
+        if by_microscope:
             clean = seen_by_microscope(clean, rng)
+        elif rng.random() < self._recipe.sharpened:
+            clean = sharpened(clean, rng)
         if rng.random() < self._recipe.man_made:
             clean = man_made(clean, rng)
         return noisy_sample(clean, level, self._recipe.noise, self._recipe.mixture, rng)
@@ -56,19 +60,19 @@ class Patches:
         """Return `count` consecutive samples as tensors."""
         return SampleBatch.of([self.sample(first + offset) for offset in range(count)])
 
-    def _crop(self, rng: np.random.Generator) -> Floats:
+    def _crop(self, share_reduced: float, rng: np.random.Generator) -> Floats:
         """Draw an image, a scale and a place in it, each uniformly."""
         image = self._images[rng.integers(len(self._images))]
         wanted = side = self._recipe.patch
-        if rng.random() < self._recipe.reduced:
+        if rng.random() < share_reduced:
             side = side_before_reduction(wanted, min(image.shape[1:]), rng)
         top, left = (int(rng.integers(extent - side + 1)) for extent in image.shape[1:])
         crop = to_unit(image[:, top : top + side, left : left + side])
         return crop if side == wanted else reduced(crop, wanted, rng)
 
-    def _detailed_crop(self, rng: np.random.Generator) -> Floats:
+    def _detailed_crop(self, share_reduced: float, rng: np.random.Generator) -> Floats:
         """Draw a few crops, and one of them with a probability that grows with its detail."""
-        crops = [self._crop(rng) for _ in range(_CANDIDATES)]
+        crops = [self._crop(share_reduced, rng) for _ in range(_CANDIDATES)]
         weights = np.array([_detail(crop) for crop in crops]) ** self._recipe.detail
         chances = weights / weights.sum() if weights.any() else None
         return crops[rng.choice(_CANDIDATES, p=chances)]

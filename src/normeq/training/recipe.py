@@ -94,13 +94,14 @@ class Data(_Section):
     """The samples: patches of clean images, and the noise added to them on the fly."""
 
     patch: Count
-    #: Share of the crops that are taken from reduced images.
+    #: Share of the photographs' crops that are taken from reduced images.
     reduced: Fraction = 0.0
     #: Crops are drawn with a probability that grows as this power of their detail.
     detail: Annotated[float, Field(ge=0)] = 0.0
-    #: Share of the patches whose finest detail is amplified.
+    #: Share of the photographs' patches whose finest detail is amplified.
     sharpened: Fraction = 0.0
-    #: Share of the patches that are changed to look as if a microscope had taken them.
+    #: Share of the patches that are changed to look as if a microscope had taken them: those are
+    #: neither reduced nor sharpened.
     microscope: Fraction = 0.0
     #: Share of the patches that stripes or straight edges are drawn over.
     man_made: Fraction = 0.0
