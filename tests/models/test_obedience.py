@@ -25,7 +25,6 @@ MISSING = {
     ("difference", "default-real", 25),
     ("difference", "default-real", 50),
     ("harm", "default-real", 10),
-    ("harm", "default-color-real", 10),
 }
 
 

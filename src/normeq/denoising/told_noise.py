@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 #: Cameras smooth most where there is least to see, which is where noise is measured. In processed
 #: photographs, whose noise is correlated, there is more of it elsewhere: this many times as much
 #: gives the best results behind simulated cameras (benchmarks/processed_photographs.py).
-PROCESSED = 1.4
+PROCESSED = 1.7
 
 #: Single channels with correlated noise are mostly from microscopes, whose images are smoother than
 #: the photographs that networks learn from, and hold noise that reaches further than can be
