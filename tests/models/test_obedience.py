@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,24 +17,9 @@ from normeq.models import shipped
 
 FACTORS = (0.25, 0.5, 0.71, 0.84, 1.0, 1.19, 1.41, 2.0, 4.0)
 TOLD = [name for name in shipped() if normeq.load(name).takes_sigma == "optional"]
-# What the present weights do not do yet; a test that passes after all fails.
-MISSING = {
-    ("grows", "default-real", 25),
-    ("grows", "default-real", 50),
-    ("difference", "default-real", 25),
-    ("difference", "default-real", 50),
-    ("harm", "default-real", 10),
-}
-
-
-def cases(test: str) -> list[Any]:
-    """List the networks and levels of a test, with what is known to fail."""
-    missing = pytest.mark.xfail(strict=True, reason="these weights do not obey so far")
-    return [
-        pytest.param(name, sigma, marks=missing if (test, name, sigma) in MISSING else ())
-        for name in TOLD
-        for sigma in (10, 25, 50)
-    ]
+every_level = pytest.mark.parametrize(
+    ("name", "sigma"), [(name, sigma) for name in TOLD for sigma in (10, 25, 50)]
+)
 
 
 @lru_cache
@@ -73,14 +57,14 @@ def quality(name: str, sigma: float, factor: float) -> float:
     return float(np.mean([psnr(output, truth) for output, truth in pairs]))
 
 
-@pytest.mark.parametrize(("name", "sigma"), cases("grows"))
+@every_level
 def test_what_is_removed_grows_with_the_level(name: str, sigma: float) -> None:
     _, noisy, outputs = results(name, sigma)
     removed = [float((noisy - outputs[factor]).std()) for factor in FACTORS]
     assert all(less < more for less, more in pairwise(removed))
 
 
-@pytest.mark.parametrize(("name", "sigma"), cases("difference"))
+@every_level
 def test_half_and_twice_the_level_make_a_difference(name: str, sigma: float) -> None:
     _, _, outputs = results(name, sigma)
     for one, other in ((0.5, 1.0), (1.0, 2.0)):
@@ -88,13 +72,13 @@ def test_half_and_twice_the_level_make_a_difference(name: str, sigma: float) -> 
         assert 255 * distance > 0.1 * sigma
 
 
-@pytest.mark.parametrize(("name", "sigma"), cases("best"))
+@every_level
 def test_the_true_level_is_among_the_best(name: str, sigma: float) -> None:
     best = max(FACTORS, key=lambda factor: quality(name, sigma, factor))
     assert best in (0.84, 1.0, 1.19)
 
 
-@pytest.mark.parametrize(("name", "sigma"), cases("harm"))
+@every_level
 def test_an_error_of_ten_percent_does_little_harm(name: str, sigma: float) -> None:
     exact = quality(name, sigma, 1.0)
     assert min(quality(name, sigma, factor) for factor in (0.9, 1.1)) > exact - 0.1
