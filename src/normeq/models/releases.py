@@ -52,7 +52,7 @@ def installed_release(name: str) -> Release | None:
     Examples
     --------
     >>> print(installed_release("default-color-real"))
-    default-color-real@1
+    default-color-real@2
     """
     return {release.name: release for release in releases()}.get(name)
 
@@ -62,7 +62,7 @@ def installed_name(name: str) -> str:
 
     Examples
     --------
-    >>> [installed_name(name) for name in ("default-color-real@1", "default-sigma", "mine")]
+    >>> [installed_name(name) for name in ("default-color-real@2", "default-sigma", "mine")]
     ['default-color-real', 'default', 'mine']
     """
     bare, _, version = name.partition("@")
