@@ -38,8 +38,10 @@ def history(card: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     >>> [stage["steps"] for stage in history({"steps": 50, "started_from": {"steps": 900}})]
     [50, 900]
     """
-    before = card.get("started_from")
-    return [card, *(history(before) if isinstance(before, Mapping) else [])]
+    stages = [card]
+    while isinstance(before := stages[-1].get("started_from"), Mapping):
+        stages.append(before)
+    return stages
 
 
 def _other_recipes(card: Mapping[str, Any]) -> Iterator[str]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _LOCAL = re.compile("local(?::([0-9]+))?")
 _PATIENCE = "20s"
-# How often a local cluster's thread is started before the machine counts as too busy.
+# How often dask's event loop is started before the machine counts as too busy.
 _STARTS = 3
 # What `normeq.keep_freed` does, for all threads of a process from its start.
 _KEEP_FREED = {
