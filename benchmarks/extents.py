@@ -33,6 +33,18 @@ def squares(folder: Path, channels: int = 1) -> Tensor:
     return torch.from_numpy(np.stack([to_unit(centre(image, SIDE)) for image in images]))
 
 
+def with_noise(clean: Tensor, sigma: float) -> Tensor:
+    """Add white noise, the same whenever it is asked for, of a level on the scale up to 255."""
+    noise = torch.randn(clean.shape, generator=torch.Generator().manual_seed(0))
+    return clean + sigma / 255 * noise
+
+
+def mean_psnr(results: Tensor, truth: Tensor) -> float:
+    """Return the mean over images of their PSNR, nothing clipped."""
+    errors = (results - truth).square().flatten(1).mean(1)
+    return float(-10 * errors.log10().mean())
+
+
 def in_pieces(images: Tensor, side: int) -> Tensor:
     """Cut each image into a grid of squares, one after the other along the first axis."""
     return images.unfold(2, side, side).unfold(3, side, side).reshape(-1, 1, side, side)
@@ -41,12 +53,11 @@ def in_pieces(images: Tensor, side: int) -> Tensor:
 @torch.inference_mode()
 def quality(net: torch.nn.Module, clean: Tensor, sigma: float, side: int) -> float:
     """Return the mean PSNR of the squares, each denoised in pieces."""
-    noise = torch.randn(clean.shape, generator=torch.Generator().manual_seed(0))
-    noisy, truth = (in_pieces(each, side) for each in (clean + sigma / 255 * noise, clean))
+    noisy = in_pieces(with_noise(clean, sigma), side)
     per_image = (SIDE // side) ** 2
     output = torch.cat([net(part, sigma / 255) for part in noisy.split(per_image)])
-    errors = (output - truth).square().reshape(len(clean), -1).mean(1)
-    return float(-10 * errors.log10().mean())
+    images = len(clean)
+    return mean_psnr(output.reshape(images, -1), in_pieces(clean, side).reshape(images, -1))
 
 
 def main() -> None:

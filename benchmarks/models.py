@@ -63,7 +63,7 @@ PUBLISHED = {
 
 # Rows of benchmarks/real_noise.py, by method and images: the model that they are scores of, and
 # what it is told.
-REAL_NOISE, PAIRS = DATA / "real-noise.csv", {"FMD, all": "FMD", "CC15": "CC15"}
+REAL_NOISE = DATA / "real-noise.csv"
 REAL = {
     ("default, auto", "FMD, all"): ("default-real", ESTIMATED),
     ("default, auto", "CC15"): ("default-color-real", ESTIMATED),
@@ -131,7 +131,14 @@ def real_rows() -> Rows:
     for row in read_csv(REAL_NOISE):
         if (row["method"], row["images"]) in REAL:
             model, told = REAL[row["method"], row["images"]]
-            rows.append({**row, "model": model, "told": told, "test_set": PAIRS[row["images"]]})
+            rows.append(
+                {
+                    **row,
+                    "model": model,
+                    "told": told,
+                    "test_set": row["images"].removesuffix(", all"),
+                }
+            )
     return rows
 
 

@@ -15,7 +15,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import torch
-from extents import squares
+from extents import mean_psnr, squares, with_noise
 from pages import DATA, DOCS, fill, table
 from torch import Tensor
 
@@ -41,12 +41,10 @@ def outputs(net: torch.nn.Module, noisy: Tensor, sigma: float) -> dict[float, Te
 
 def row(name: str, net: torch.nn.Module, clean: Tensor, sigma: float) -> dict[str, str]:
     """Return how a network obeys at one level."""
-    noise = torch.randn(clean.shape, generator=torch.Generator().manual_seed(0))
-    noisy = clean + sigma / 255 * noise
+    noisy = with_noise(clean, sigma)
     found = outputs(net, noisy, sigma / 255)
     removed = [float((noisy - found[factor]).std()) for factor in FACTORS]
-    errors = {factor: (each - clean).square().mean((1, 2, 3)) for factor, each in found.items()}
-    quality = {factor: float(-10 * each.log10().mean()) for factor, each in errors.items()}
+    quality = {factor: mean_psnr(each, clean) for factor, each in found.items()}
     harm = quality[1.0] - min(quality[slip] for slip in SLIPS)
     return {
         "model": f"`{name}`",

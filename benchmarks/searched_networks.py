@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from normeq.models import UNet, register
-from normeq.models.building_blocks import BuildingBlocks
+from normeq.models.building_blocks import BuildingBlocks, ResidualBlock
 from normeq.models.reach import SpatialStep
 
 KERNEL = 3
@@ -76,8 +76,8 @@ class AttentionBlock(nn.Module):
 
     def __init__(self, build: BuildingBlocks, width: int, gains: tuple[float, float]) -> None:
         super().__init__()
-        first, second = (build.conv(width, width, gain=gain) for gain in gains)
-        self.branch = nn.Sequential(first, build.activation(), second, ChannelAttention(width))
+        plain = ResidualBlock(build, width, gains)
+        self.branch = nn.Sequential(*plain.branch, ChannelAttention(width))
 
     def forward(self, x: Tensor) -> Tensor:
         out: Tensor = x + self.branch(x)

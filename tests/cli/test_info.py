@@ -177,6 +177,7 @@ def test_a_card_says_little_about_earlier_stages() -> None:
 def test_cards_of_other_programs_are_shown_as_far_as_they_go(odd: Any) -> None:
     card = {"data": "mine", "earlier": odd, "started_from": odd, "validation_psnr": odd}
     assert "data: mine" in card_text(card)
+    assert "earlier: text" in card_text({"earlier": "text"})
     assert "stages before" in card_text({"started_from": {"validation_psnr": odd}})
 
 

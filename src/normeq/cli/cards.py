@@ -25,7 +25,10 @@ def card_text(card: Mapping[str, Any]) -> str:
       15: 30.4
       25: 27.9
     """
-    shown = {name: value for name, value in card.items() if name not in ("started_from", "earlier")}
+    told_below = {"earlier"} if _is_section(card.get("earlier")) else set()
+    if len(history(card)) > 1:
+        told_below.add("started_from")
+    shown = {name: value for name, value in card.items() if name not in told_below}
     sections = [*_lines(shown, ""), *_other_recipes(card), *_stages_before(card)]
     return "\n".join(sections)
 
@@ -47,8 +50,7 @@ def history(card: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 def _other_recipes(card: Mapping[str, Any]) -> Iterator[str]:
     """Say what was different in recipes that the run followed before."""
     latest = _fields(card.get("recipe"))
-    earlier = card.get("earlier")
-    for other in earlier if _is_section(earlier) and isinstance(earlier, list) else ():
+    for other in _tables(card.get("earlier")):
         yield f"until step {_value(other.get('until'))}"
         for name, value in _fields(other.get("recipe")).items():
             if latest.get(name) != value:
@@ -91,7 +93,7 @@ def _lines(section: Mapping[str, Any], indent: str) -> Iterator[str]:
                 subsequent_indent=indent + 2 * _INDENT,
             )
     for name, value in sorted(inner.items(), key=lambda item: len(str(item[1]))):
-        entries = [value] if isinstance(value, dict) else value
+        entries = _tables(value)
         for number, entry in enumerate(entries, 1):
             yield f"{indent}{_words(name)}{f' {number}' if len(entries) > 1 else ''}"
             yield from _lines(entry, indent + _INDENT)
@@ -102,6 +104,13 @@ def _is_section(value: object) -> bool:
     if isinstance(value, list):
         return bool(value) and all(isinstance(entry, dict) for entry in value)
     return isinstance(value, dict) and bool(value)
+
+
+def _tables(value: Any) -> list[dict[str, Any]]:
+    """Return the tables of a section: none for a value."""
+    if not _is_section(value):
+        return []
+    return [value] if isinstance(value, dict) else value
 
 
 def _words(name: str) -> str:
