@@ -1,15 +1,19 @@
 """Which residual blocks of the default network matter: docs/data/pruning.csv and its table.
 
     python benchmarks/pruning.py BSD32
+    python benchmarks/pruning.py BSD32 --blocks 2,0,1,1,3 --save WEIGHTS
 
 Block by block, the one that is missed least is taken out, until none is left; nothing is trained.
 The PSNR is that of white noise of sigma 25 on squares of the validation images. This shows
 what the trained network relies on, not what one needs that is trained without these blocks.
+With `--blocks`, each stage keeps that many blocks, and the smaller network is saved, so that
+training can start from it.
 """
 
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from pathlib import Path
 
 import torch
@@ -20,6 +24,7 @@ from torch import Tensor, nn
 import normeq
 from normeq._support.tables import write_csv
 from normeq.models.building_blocks import ResidualBlock
+from normeq.models.unet import UNet
 
 CSV, PAGE = DATA / "pruning.csv", DOCS / "search.md"
 SIDE, SIGMA = 128, 25
@@ -47,14 +52,14 @@ class Switched(nn.Module):
 
 
 def switched(net: nn.Module) -> list[tuple[str, Switched]]:
-    """Wrap every residual block, and return the wrappers with the part that they belong to."""
+    """Wrap every residual block, and return the wrappers with the stage that they belong to."""
     found: list[tuple[str, Switched]] = []
     for name in PLACES:
-        part = net.get_submodule(name)
-        for key, block in list(part.named_children()):
+        stage = net.get_submodule(name)
+        for key, block in list(stage.named_children()):
             if isinstance(block, ResidualBlock):
                 found.append((name, Switched(block)))
-                part.add_module(key, found[-1][1])
+                stage.add_module(key, found[-1][1])
     return found
 
 
@@ -76,28 +81,65 @@ def least_missed(
     return max(found, key=lambda entry: entry[0])
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("images", type=Path, help="folder of validation images")
-    given = parser.parse_args()
-    net = normeq.load("default").eval()
-    # Every other image: there are hundreds of networks to measure.
-    clean = squares(given.images)[::2, :, :SIDE, :SIDE]
-    noisy = with_noise(clean, SIGMA)
+def remove_all(
+    net: nn.Module, kept: dict[str, int], noisy: Tensor, clean: Tensor
+) -> list[dict[str, str]]:
+    """Take blocks out until each stage has as many as it keeps; return a row for each."""
     inside = switched(net)
     rows = [{"blocks left": str(len(inside)), "taken out": "", "PSNR (dB)": ""}]
     rows[0]["PSNR (dB)"] = f"{quality(net, noisy, clean):.3f}"
-    while inside:
-        psnr, name, block = least_missed(net, inside, noisy, clean)
+    while True:
+        left = Counter(name for name, _ in inside)
+        spare = [entry for entry in inside if left[entry[0]] > kept[entry[0]]]
+        if not spare:
+            return rows
+        psnr, name, block = least_missed(net, spare, noisy, clean)
         block.out = True
         inside = [entry for entry in inside if entry[1] is not block]
         row = {"blocks left": str(len(inside)), "taken out": PLACES[name]}
         rows.append(row | {"PSNR (dB)": f"{psnr:.3f}"})
         print(rows[-1], flush=True)
-    write_csv(CSV, rows)
-    fill(PAGE, "pruning", table(CSV))
+
+
+def smaller(net: UNet, kept: dict[str, int]) -> UNet:
+    """Return a network of the blocks that are left."""
+    for name in PLACES:
+        stage = net.get_submodule(name)
+        layers = [
+            each.block if isinstance(each, Switched) else each
+            for each in stage.children()
+            if not (isinstance(each, Switched) and each.out)
+        ]
+        net.set_submodule(name, nn.Sequential(*layers))
+    result = normeq.create(net.architecture, **{**net.config, "blocks": list(kept.values())})
+    assert isinstance(result, UNet)
+    result.load_state_dict(net.state_dict())
+    return result
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("images", type=Path, help="folder of validation images")
+    parser.add_argument("--blocks", help="how many blocks each stage keeps: 2,0,1,1,3")
+    parser.add_argument("--save", type=Path, help="where the smaller network goes")
+    given = parser.parse_args()
+    if (given.blocks is None) != (given.save is None):
+        parser.error("--blocks and --save go together")
+    net = normeq.load("default").eval()
+    assert isinstance(net, UNet)
+    # Every other image: there are hundreds of networks to measure.
+    clean = squares(given.images)[::2, :, :SIDE, :SIDE]
+    noisy = with_noise(clean, SIGMA)
+    if given.save is None:
+        write_csv(CSV, remove_all(net, dict.fromkeys(PLACES, 0), noisy, clean))
+        fill(PAGE, "pruning", table(CSV))
+        return
+    kept = dict(zip(PLACES, map(int, given.blocks.split(",")), strict=True))
+    start = {"weights": f"default, of whose blocks {given.blocks} are left", **net.card}
+    remove_all(net, kept, noisy, clean)
+    normeq.save(smaller(net, kept), given.save, {"started_from": start})
 
 
 if __name__ == "__main__":

@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,21 @@ def test_a_failure_leaves_the_old_file(tmp_path: Path) -> None:
         temporary.with_name("missing").read_text()
     assert names(tmp_path) == ["a"]
     assert (tmp_path / "a").read_text() == "old"
+
+
+def test_a_signal_at_the_moment_the_file_is_created_leaves_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create = os.open
+
+    def create_and_stop(path: Path, flags: int, mode: int = 0o777) -> int:
+        os.close(create(path, flags, mode))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "open", create_and_stop)
+    with pytest.raises(KeyboardInterrupt), replacing(tmp_path / "a"):
+        pass
+    assert names(tmp_path) == []
 
 
 def test_the_result_has_the_usual_permissions(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from torch.nn.utils import parametrize
 from normeq import equivariance_error
 from normeq.errors import UsageError
 from normeq.models import UNet, create, load, register, save, variants
+from normeq.models.building_blocks import ResidualBlock
 
 every_network = pytest.mark.parametrize("options", EVERY_NETWORK, ids=describe)
 every_denoiser = pytest.mark.parametrize(
@@ -80,7 +81,23 @@ def test_any_height_and_width(options: dict[str, Any], height: int, width: int) 
 @pytest.mark.parametrize("variant", ["ordinary", "norm-equiv", "norm-equiv-residual"])
 @pytest.mark.parametrize("blind", [True, False])
 def test_stride_and_receptive_field_are_exact(name: str, variant: str, blind: bool) -> None:
-    net = tiny(name, variant, blind=blind).double()
+    check_geometry(tiny(name, variant, blind=blind), blind)
+
+
+@pytest.mark.parametrize("blocks", [(2, 0, 1), (0, 1, 2), (1, 0, 1, 0, 2)], ids=str)
+def test_each_stage_has_its_own_number_of_blocks(blocks: tuple[int, ...]) -> None:
+    net = tiny("unet", widths=(4, 6, 8)[: len(blocks) // 2 + 1], blocks=blocks)
+    stages = [*net.down, net.body, *net.up]
+    counts = [sum(isinstance(part, ResidualBlock) for part in stage) for stage in stages]
+    assert tuple(counts) == blocks
+    check_geometry(net, blind=True)
+    x = torch.rand(1, 1, 24, 24, dtype=torch.float64)
+    torch.testing.assert_close(net(7 * x + 1000), 7 * net(x) + 1000)
+
+
+def check_geometry(net: Any, blind: bool) -> None:
+    """Fail unless a pixel of the output depends on the input as far as the network says."""
+    net.double()
     stride, reach = net.stride, net.receptive_field
     size = stride * (2 * (reach // stride + 2) + 1)
     x = torch.rand(1, 1, size, size, dtype=torch.float64, requires_grad=True)
@@ -142,6 +159,8 @@ def test_a_wrapped_network_sees_the_whole_image() -> None:
             lambda: create("unet", depth=3),
             "unet has no option 'depth': it has takes_sigma, takes_corr",
         ),
+        (lambda: create("unet", blocks=[1, 1]), "for 3 scales use one, or a list of 5"),
+        (lambda: create("unet", blocks=[1, 1, -1, 1, 1]), "whole numbers from 0 to 64"),
         (lambda: create("vgg8b", "norm-equiv-residual"), "no image to add to"),
         (lambda: create("vgg8b", image_size=8), "at least 16 pixels"),
         (lambda: tiny("unet")(torch.rand(1, 1, 8, 8), 0.1), "is blind"),

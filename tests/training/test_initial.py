@@ -66,6 +66,18 @@ def test_a_deeper_network_begins_as_the_shallower_one_it_starts_from(tmp_path, v
     assert learning
 
 
+def test_a_network_begins_as_one_with_fewer_blocks_in_some_stages(tmp_path):
+    path = tmp_path / "shallow.safetensors"
+    common = {"architecture": "unet", "variant": "norm-equiv-residual"}
+    size = {"widths": (4, 6), "blocks": (1, 0, 1)}
+    shallow = initial_network(NetworkSettings(**common, size=size))
+    normeq.save(shallow, path, {})
+    size = {"widths": (4, 6), "blocks": (2, 0, 3)}
+    deep = initial_network(NetworkSettings(**common, size=size, init=str(path)))
+    image = torch.rand(2, 1, 16, 16)
+    torch.testing.assert_close(deep(image), shallow(image))
+
+
 @pytest.mark.parametrize("maps", [{}, {"takes_sigma": "optional", "takes_correlation": True}])
 def test_a_colour_network_begins_by_correcting_colours_as_the_gray_one_corrects_their_mean(
     tmp_path, maps

@@ -32,9 +32,10 @@ def replacing(path: Path) -> Iterator[Path]:
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
     with writing(path):
         _remove_abandoned(path)
-        # Not tempfile: its files are private to the user, and the result would be too.
-        handle = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
         try:
+            # Not tempfile: its files are private to the user, and the result would be too.
+            # Inside `try`, for a signal may come as soon as the file exists.
+            handle = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
             try:
                 lock_handle(handle)
                 yield temporary

@@ -20,7 +20,8 @@ class DRUNet(UNet):
     widths
         Channels at each scale, the finest first.
     blocks
-        Residual blocks at each scale, on the way down and again on the way up.
+        Residual blocks at each scale, on the way down and again on the way up. A list has a number
+        for every stage in the order of computation: down the scales, the coarsest, up again.
 
     Examples
     --------
@@ -37,7 +38,7 @@ class DRUNet(UNet):
         variant: Variant,
         *,
         widths: Sequence[int] = (64, 128, 256, 512),
-        blocks: int = 4,
+        blocks: int | Sequence[int] = 4,
         **shared: Unpack[SharedOptions],
     ) -> None:
         super().__init__(variant, widths=widths, blocks=blocks, unshuffle=1, **shared)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from normeq.errors import UsageError
@@ -19,8 +19,8 @@ LIMITS = {
     "blocks": 64,
     "unshuffle": 16,
 }
-#: The largest number of widths, which are scales or layers.
-MOST_WIDTHS = 8
+#: Sizes that may be lists, and the most numbers they have: one for each scale, layer or stage.
+MOST_NUMBERS = {"widths": 8, "blocks": 15}
 
 
 def check_sizes(options: Mapping[str, Any]) -> None:
@@ -34,18 +34,22 @@ def check_sizes(options: Mapping[str, Any]) -> None:
     normeq.errors.UsageError: widths is (16, 1000000000): use whole numbers from 1 to 65536.
     """
     for name, limit in LIMITS.items():
-        if name not in options:
-            continue
-        value = options[name]
-        several = name == "widths"
-        if several and (not isinstance(value, Sequence) or not 1 <= len(value) <= MOST_WIDTHS):
-            raise UsageError(
-                f"widths is {_short(value)}: use a list of 1 to {MOST_WIDTHS} numbers."
-            )
-        for number in value if several else [value]:
-            if type(number) is not int or not 1 <= number <= limit:
-                expected = "whole numbers" if several else "a whole number"
-                raise UsageError(f"{name} is {_short(value)}: use {expected} from 1 to {limit}.")
+        if name in options:
+            _check_size(name, options[name], limit)
+
+
+def _check_size(name: str, value: Any, limit: int) -> None:
+    several = name == "widths" or (name == "blocks" and not isinstance(value, int))
+    if several:
+        most = MOST_NUMBERS[name]
+        if not isinstance(value, list | tuple) or not 1 <= len(value) <= most:
+            raise UsageError(f"{name} is {_short(value)}: use a list of 1 to {most} numbers.")
+    # A stage may be without blocks if others have some.
+    least = 0 if name == "blocks" and several else 1
+    for number in value if several else [value]:
+        if type(number) is not int or not least <= number <= limit:
+            expected = "whole numbers" if several else "a whole number"
+            raise UsageError(f"{name} is {_short(value)}: use {expected} from {least} to {limit}.")
 
 
 def _short(value: Any) -> str:
