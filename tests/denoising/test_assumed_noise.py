@@ -65,6 +65,10 @@ def test_white_noise_of_one_level_is_told_as_such() -> None:
     assert assumed(white, sigma="auto").of(0, 0).lengths == (0, 0)
 
 
+def test_strength_counts_behind_a_learned_transform_too() -> None:
+    assert assumed(photons(), noise="learned", strength=1.5).of(0, 0).level == 1.5
+
+
 def test_the_correlation_is_told() -> None:
     noise = assumed(correlated())
     [measured] = noise.found.values()

@@ -38,7 +38,7 @@ def told_noise(
     """Turn a model in physical units into what is done and told about the noise of some planes."""
     noise = _told(denoiser, source, model, options)
     if options.noise == "learned":
-        return _learned(denoiser, source, part, model, noise)
+        return _learned(denoiser, source, part, model, noise, options)
     return noise
 
 
@@ -68,6 +68,7 @@ def _learned(
     part: list[Place],
     model: NoiseModel,
     noise: PlaneNoise,
+    options: NoiseOptions,
 ) -> PlaneNoise:
     """Fit a transform to some planes, starting from that of their model."""
     if not model.correlation.is_white:
@@ -79,7 +80,7 @@ def _learned(
     start = None if model.is_uniform else GeneralizedAnscombe.of(model)
     learned = learn_stabilisation_of(read, shape, denoiser.remove_unit_noise, start=start)
     stored = replace(learned, values=(learned.values - source.offset) / source.gain)
-    level = None if denoiser.takes_sigma == "never" else 1.0
+    level = None if denoiser.takes_sigma == "never" else options.strength
     return replace(noise, transform=stored, level=level)
 
 
