@@ -65,7 +65,9 @@ CHOICES: dict[str, dict[str, list[str]]] = {
         "widths 48, 48, 56, 64, 4 blocks": [
             "network.size={widths=[48,48,56,64], blocks=4, sort=true}"
         ],
+        "most blocks at the fine scale": ["network.size.blocks=[5,1,1,2,5]"],
         "half the cost": ["network.size={widths=[32,40,48], blocks=4, sort=true}"],
+        "half the cost, most blocks at the fine scale": ["network.size.blocks=[1,0,1,1,4]"],
     },
     "blocks": {
         "depthwise kernels and gates": [

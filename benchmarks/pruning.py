@@ -137,9 +137,9 @@ def main() -> None:
         fill(PAGE, "pruning", table(CSV))
         return
     kept = dict(zip(PLACES, map(int, given.blocks.split(",")), strict=True))
-    start = {"weights": f"default, of whose blocks {given.blocks} are left", **net.card}
     remove_all(net, kept, noisy, clean)
-    normeq.save(smaller(net, kept), given.save, {"started_from": start})
+    card = {**net.card, "pruned": f"of the blocks of each stage, {given.blocks} are left"}
+    normeq.save(smaller(net, kept), given.save, card)
 
 
 if __name__ == "__main__":
