@@ -18,8 +18,11 @@ from normeq.images.source import ImageSource
 ANY = "default-real"
 # this one does so for colour,
 _ANY_IN_COLOR = "default-color-real"
-# and their twins remove white noise better.
-_FOR_WHITE = {ANY: "default", _ANY_IN_COLOR: "default-color"}
+# and their twins remove white noise better. "default-fast" has a smaller twin.
+_FOR_WHITE = {
+    "default": {ANY: "default", _ANY_IN_COLOR: "default-color"},
+    "default-fast": {ANY: "default-fast", _ANY_IN_COLOR: "default-color"},
+}
 
 
 @dataclass(frozen=True)
@@ -55,25 +58,26 @@ class Choice:
         """Return the denoiser for an image, and what is assumed of the image's noise."""
         denoiser = self._denoiser(self._first(noise, source))
         assumed = assume_noise(denoiser, source, noise)
-        if self._is_default and assumed.is_white:
-            denoiser = self._denoiser(_FOR_WHITE.get(denoiser.name, denoiser.name))
+        if assumed.is_white and denoiser.name in self._for_white:
+            denoiser = self._denoiser(self._for_white[denoiser.name])
         return self._ensemble(denoiser), assumed
 
     def _ensemble(self, denoiser: Denoiser) -> Denoiser:
         return denoiser if self.ensemble == 1 else EnsembleDenoiser(denoiser, self.ensemble)
 
     @property
-    def _is_default(self) -> bool:
-        return isinstance(self.model, str) and self.model.lower() == "default"
+    def _for_white(self) -> dict[str, str]:
+        """The twins of networks for all noise; empty if the model stands for itself alone."""
+        return _FOR_WHITE.get(self.model.lower(), {}) if isinstance(self.model, str) else {}
 
     def _first(
         self, noise: NoiseOptions, source: ImageSource | None = None
     ) -> str | Callable[..., Any]:
-        if not self._is_default:
+        if not self._for_white:
             return self.model
         in_color = source is not None and noise.noise != "learned" and shows_colors(source)
         for_any = _ANY_IN_COLOR if in_color else ANY
-        return _FOR_WHITE[for_any] if noise.noise == "gaussian" else for_any
+        return self._for_white[for_any] if noise.noise == "gaussian" else for_any
 
     def _denoiser(self, model: str | Callable[..., Any]) -> Denoiser:
         # Weights are read and networks folded once, not once for every image of a folder.
