@@ -1,7 +1,7 @@
 """Which residual blocks of the default network matter: docs/data/pruning.csv and its table.
 
     python benchmarks/pruning.py BSD32
-    python benchmarks/pruning.py BSD32 --blocks 2,0,1,1,3 --save WEIGHTS
+    python benchmarks/pruning.py PHOTOS --blocks 1,0,1,1,4 --save FILE [--weights WEIGHTS]
 
 Block by block, the one that is missed least is taken out, until none is left; nothing is trained.
 The PSNR is that of white noise of sigma 25 on squares of the validation images. This shows
@@ -24,7 +24,7 @@ from torch import Tensor, nn
 import normeq
 from normeq._support.tables import write_csv
 from normeq.models.building_blocks import ResidualBlock
-from normeq.models.unet import UNet
+from normeq.models.unet import UNet, blocks_by_stage
 
 CSV, PAGE = DATA / "pruning.csv", DOCS / "search.md"
 SIDE, SIGMA = 128, 25
@@ -117,26 +117,41 @@ def smaller(net: UNet, kept: dict[str, int]) -> UNet:
     return result
 
 
+def wanted_blocks(text: str, net: UNet, parser: argparse.ArgumentParser) -> list[int]:
+    """Return the numbers of blocks that were asked for, none larger than the network has."""
+    present = blocks_by_stage(net.config["blocks"], len(net.config["widths"]))
+    numbers = text.split(",")
+    if len(numbers) != len(present) or not all(
+        each.isdecimal() and int(each) <= most for each, most in zip(numbers, present, strict=True)
+    ):
+        parser.error(f"--blocks is {text}: use numbers up to {','.join(map(str, present))}")
+    return [int(each) for each in numbers]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("images", type=Path, help="folder of validation images")
-    parser.add_argument("--blocks", help="how many blocks each stage keeps: 2,0,1,1,3")
+    parser.add_argument("--blocks", help="how many blocks each stage keeps: 1,0,1,1,4")
     parser.add_argument("--save", type=Path, help="where the smaller network goes")
+    parser.add_argument("--weights", default="default", help="the network to take blocks from")
     given = parser.parse_args()
     if (given.blocks is None) != (given.save is None):
         parser.error("--blocks and --save go together")
-    net = normeq.load("default").eval()
-    assert isinstance(net, UNet)
+    net = normeq.load(given.weights).eval()
+    if not isinstance(net, UNet) or len(net.config["widths"]) != 3:
+        parser.error(f"{given.weights} is not a U-Net of three scales")
+    kept = dict.fromkeys(PLACES, 0)
+    if given.blocks is not None:
+        kept = dict(zip(PLACES, wanted_blocks(given.blocks, net, parser), strict=True))
     # Every other image: there are hundreds of networks to measure.
     clean = squares(given.images)[::2, :, :SIDE, :SIDE]
     noisy = with_noise(clean, SIGMA)
     if given.save is None:
-        write_csv(CSV, remove_all(net, dict.fromkeys(PLACES, 0), noisy, clean))
+        write_csv(CSV, remove_all(net, kept, noisy, clean))
         fill(PAGE, "pruning", table(CSV))
         return
-    kept = dict(zip(PLACES, map(int, given.blocks.split(",")), strict=True))
     remove_all(net, kept, noisy, clean)
     card = {**net.card, "pruned": f"of the blocks of each stage, {given.blocks} are left"}
     normeq.save(smaller(net, kept), given.save, card)

@@ -157,6 +157,7 @@ def test_a_card_says_little_about_earlier_stages() -> None:
     recipe = {"data": {"patch": 64, "sigma": [1, 55]}}
     first = {"steps": 8000, "hours": 2.2, "recipe": recipe, "validation_psnr": {"25": 27.5}}
     second = {"steps": 500, "hours": 0.1, "recipe": recipe, "started_from": first}
+    second["pruned"] = "half is left"
     card = {
         "steps": 20,
         "recipe": {"data": {"patch": 128, "sigma": [1, 55]}},
@@ -168,7 +169,7 @@ def test_a_card_says_little_about_earlier_stages() -> None:
         "until step 1,000",
         "  data, patch: 64",
         "stages before, the latest first",
-        "  500 steps, 0.1 hours",
+        "  500 steps, 0.1 hours, pruned: half is left",
         "  8,000 steps, 2.2 hours, 27.5 dB at 25",
     ]
 

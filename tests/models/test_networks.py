@@ -160,6 +160,7 @@ def test_a_wrapped_network_sees_the_whole_image() -> None:
             "unet has no option 'depth': it has takes_sigma, takes_corr",
         ),
         (lambda: create("unet", blocks=[1, 1]), "for 3 scales use one, or a list of 5"),
+        (lambda: create("unet", blocks="4"), "blocks is '4': use a whole number from 1 to 64"),
         (lambda: create("unet", blocks=[1, 1, -1, 1, 1]), "whole numbers from 0 to 64"),
         (lambda: create("vgg8b", "norm-equiv-residual"), "no image to add to"),
         (lambda: create("vgg8b", image_size=8), "at least 16 pixels"),

@@ -69,7 +69,8 @@ def _stages_before(card: Mapping[str, Any]) -> Iterator[str]:
             if name.isdigit()
         ]
         about = [f"{_value(stage[name])} {name}" for name in ("steps", "hours") if name in stage]
-        yield f"{_INDENT}{', '.join([*about, *scores]) or 'nothing is known'}"
+        pruned = [f"pruned: {_value(stage['pruned'])}"] if "pruned" in stage else []
+        yield f"{_INDENT}{', '.join([*about, *scores, *pruned]) or 'nothing is known'}"
 
 
 def _fields(section: object, path: str = "") -> dict[str, Any]:

@@ -172,7 +172,8 @@ def denoise(
     model
         A shipped name, a weights file, ``package.module:factory``, a classical method's name, or a
         network or function. ``"default"`` chooses among the shipped networks by what the noise is,
-        and whether the image is in colour.
+        and whether the image is in colour. So does ``"default-fast"``, which has a smaller network
+        for white noise in gray images.
     ensemble
         How many symmetries of the square the result is the mean over: 1, 2 or 8. Eight take eight
         times as long, for a little less error.

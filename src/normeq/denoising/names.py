@@ -137,7 +137,7 @@ def _new_denoiser(
     return FunctionDenoiser(function, name)
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=8)
 def _kept_denoiser(model: str, device: str, compile: bool, prove: bool) -> Denoiser:
     return _new_denoiser(model, device, compile, prove)
 

@@ -85,6 +85,6 @@ def _label(name: str) -> str:
     return f"{name} (shipped)" if name in shipped() else name
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=8)
 def _resolved(name: str) -> Callable[..., Any]:
     return resolve(name)

@@ -26,6 +26,8 @@ MOST_NUMBERS = {"widths": 8, "blocks": 15}
 def check_sizes(options: Mapping[str, Any]) -> None:
     """Refuse sizes that are not whole numbers from 1 up to their limit.
 
+    In a list of blocks a number may be 0: not every stage needs some.
+
     Examples
     --------
     >>> check_sizes({"widths": (16, 10**9), "sort": True})
@@ -39,12 +41,11 @@ def check_sizes(options: Mapping[str, Any]) -> None:
 
 
 def _check_size(name: str, value: Any, limit: int) -> None:
-    several = name == "widths" or (name == "blocks" and not isinstance(value, int))
+    several = name == "widths" or (name == "blocks" and isinstance(value, list | tuple))
     if several:
         most = MOST_NUMBERS[name]
         if not isinstance(value, list | tuple) or not 1 <= len(value) <= most:
             raise UsageError(f"{name} is {_short(value)}: use a list of 1 to {most} numbers.")
-    # A stage may be without blocks if others have some.
     least = 0 if name == "blocks" and several else 1
     for number in value if several else [value]:
         if type(number) is not int or not least <= number <= limit:

@@ -103,7 +103,7 @@ def blocks_by_stage(blocks: int | Sequence[int], scales: int) -> list[int]:
     normeq.errors.UsageError: blocks has 2 numbers: for 2 scales use one, or a list of 3.
     """
     stages = 2 * scales - 1
-    if isinstance(blocks, int):
+    if not isinstance(blocks, Sequence):
         return [blocks] * stages
     if len(blocks) != stages:
         raise UsageError(

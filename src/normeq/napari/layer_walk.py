@@ -192,7 +192,7 @@ class LayerWalk:
             raise UsageError("there is no preview of a camera's mosaic: denoise the whole layer.")
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=8)
 def _network(name: str) -> Callable[..., Any]:
     return resolve(name)
 
