@@ -139,6 +139,8 @@ def main() -> None:
     given = parser.parse_args()
     if (given.blocks is None) != (given.save is None):
         parser.error("--blocks and --save go together")
+    if given.save is None and given.weights != "default":
+        parser.error("the table is about default: with --weights, pass --blocks and --save")
     net = normeq.load(given.weights).eval()
     if not isinstance(net, UNet) or len(net.config["widths"]) != 3:
         parser.error(f"{given.weights} is not a U-Net of three scales")
