@@ -45,6 +45,17 @@ def test_a_file_becomes_the_same_file_with_other_pixels(
         assert np.abs(after.asarray().astype(int) - expected).max() <= 1
 
 
+@pytest.mark.parametrize(
+    ("option", "chosen"), [("--noise=gaussian", "default"), ("--gain=2", "default-real")]
+)
+def test_the_line_of_a_file_names_the_network_that_was_chosen(
+    tmp_path: Path, call: Call, option: str, chosen: str
+) -> None:
+    images.write(tmp_path / "in.tif", sample((24, 20), "float32"))
+    result = call(tmp_path / "in.tif", option, model="default")
+    assert f"(YX float32, 1 plane, {chosen}, " in result.stdout
+
+
 def test_an_ensemble_is_asked_for_by_its_size(tmp_path: Path, call: Call, weights: Path) -> None:
     image = sample((24, 20), "float32")
     images.write(tmp_path / "in.tif", image)

@@ -12,16 +12,17 @@ if TYPE_CHECKING:
 
 
 def line(outcome: Outcome) -> str:
-    """Return what became of a file, and what was found out about its noise and its quality."""
+    """Return what became of a file: the model used, the noise found, and the quality."""
     if outcome.status == "skipped":
         return f"{outcome.input}: skipped, {outcome.output} exists"
     about = outcome.header
     planes = f"{outcome.planes} plane{'' if outcome.planes == 1 else 's'}"
     clipped = f", {outcome.clipped} pixels clipped" if outcome.clipped else ""
-    took = "planned" if outcome.status == "planned" else f"{outcome.seconds:.1f} s"
+    planned = outcome.status == "planned"
+    made = "planned" if planned else f"{outcome.model}, {outcome.seconds:.1f} s"
     done = (
         f"{outcome.input} -> {outcome.output} "
-        f"({about['axes']} {about['dtype']}, {planes}, {took}{clipped})"
+        f"({about['axes']} {about['dtype']}, {planes}, {made}{clipped})"
     )
     return "\n  ".join([done, *outcome.noise_found, *outcome.quality_found])
 

@@ -48,6 +48,12 @@ def resolve(name: str) -> Callable[..., Any]:
     return METHODS[name] if name in METHODS else load(name)
 
 
+@lru_cache(maxsize=8)
+def resolve_once(name: str) -> Callable[..., Any]:
+    """Return what a name stands for (see `resolve`), kept for the next call."""
+    return resolve(name)
+
+
 def canonical(name: str) -> str:
     """Return the usual spelling of a known name, and that of a weights file as it is.
 

@@ -11,7 +11,7 @@ from typing import Any
 from torch import nn
 
 from normeq.classical import METHODS
-from normeq.denoising.names import canonical, resolve
+from normeq.denoising.names import canonical, resolve_once
 from normeq.models import load, shipped
 
 #: What the network that does not follow a change of units is called.
@@ -41,7 +41,7 @@ class OfferedModel:
 
     def network(self, name: str) -> nn.Module | None:
         """Return the network that explains itself under the name of a denoiser, if it is one."""
-        found = _resolved(name) if isinstance(self.model, str) else self.model
+        found = resolve_once(name) if isinstance(self.model, str) else self.model
         return found if isinstance(found, nn.Module) else None
 
 
@@ -83,8 +83,3 @@ def _label(name: str) -> str:
     if name in METHODS:
         return f"{name} (classical)"
     return f"{name} (shipped)" if name in shipped() else name
-
-
-@lru_cache(maxsize=8)
-def _resolved(name: str) -> Callable[..., Any]:
-    return resolve(name)

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from itertools import pairwise, product
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from normeq.denoising.arrays import array_source
 from normeq.denoising.bands import Walk
 from normeq.denoising.mosaics import MosaicWalk, start_walk
-from normeq.denoising.names import resolve
+from normeq.denoising.names import resolve_once
 from normeq.denoising.noise_options import NoiseOptions
 from normeq.denoising.preparation import Choice
 from normeq.denoising.walk_options import WalkOptions
@@ -146,7 +145,7 @@ class LayerWalk:
     def filter_at(self, place: Sequence[int], at: tuple[int, int]) -> AdaptiveFilter:
         """Return what a denoised pixel is made of; of a layer in colour, its first channel."""
         self._refuse_mosaic()
-        net = _network(self.walk.denoiser.name)
+        net = resolve_once(self.walk.denoiser.name)
         frame, sample = self._at(place)[0], self._channel(place) or 0
         return explain_job(self.walk, net, frame, at, sample=sample)
 
@@ -190,11 +189,6 @@ class LayerWalk:
     def _refuse_mosaic(self) -> None:
         if isinstance(self.walk, MosaicWalk):
             raise UsageError("there is no preview of a camera's mosaic: denoise the whole layer.")
-
-
-@lru_cache(maxsize=8)
-def _network(name: str) -> Callable[..., Any]:
-    return resolve(name)
 
 
 def _widened(span: slice, margin: int, length: int) -> slice:
