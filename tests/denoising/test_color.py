@@ -10,6 +10,7 @@ import h5py
 import numpy as np
 import pytest
 import tifffile
+import xarray
 import zarr
 from helpers.small_networks import tiny
 from hypothesis import given, settings
@@ -117,8 +118,8 @@ def save_tiff(path: Path, image: NDArray[np.uint8], **options: Any) -> Path:
     return path.with_suffix(".tif")
 
 
-def found_in(path: Path) -> list[str]:
-    [outcome] = normeq.denoise_files(path, path.parent / "out")
+def found_in(path: Path, **options: Any) -> list[str]:
+    [outcome] = normeq.denoise_files(path, path.parent / "out", **options)
     assert outcome.status == "done", outcome.error
     return [line for line in outcome.noise_found if line.startswith("colour")]
 
@@ -170,17 +171,72 @@ def test_arrays_in_files_have_their_colours_wherever_the_axes_say(
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-3)
 
 
-def test_fluorescence_channels_of_files_are_not_colours(tmp_path: Path) -> None:
-    image = np.clip(noisy(), 0, 255).astype(np.uint8)
-    channels = np.moveaxis(image, -1, 0).copy()
-    axes = {"axes": "CYX"}
-    ome = tmp_path / "cells.ome.tif"
-    tifffile.imwrite(ome, channels, ome=True, photometric="minisblack", metadata=axes)
-    assert not found_in(ome)
-    imagej = save_tiff(tmp_path / "imagej", channels, imagej=True, metadata=axes)
-    assert not found_in(imagej)
-    gray = save_tiff(tmp_path / "gray", image, photometric="minisblack", planarconfig="contig")
-    assert not found_in(gray)
+def save_named_zarr(path: Path, image: NDArray[Any], names: tuple[str, ...]) -> Path:
+    zarr.create_array(path.with_suffix(".zarr"), data=image, dimension_names=names)
+    return path.with_suffix(".zarr")
+
+
+def save_ome_zarr(path: Path, image: NDArray[Any], names: tuple[str, ...]) -> Path:
+    group = zarr.open_group(path.with_suffix(".zarr"), mode="w", zarr_format=2)
+    group.create_array("0", data=image, chunk_key_encoding={"name": "v2", "separator": "/"})
+    described = {"version": "0.4", "axes": [{"name": name} for name in names]}
+    group.attrs["multiscales"] = [described | {"datasets": [{"path": "0"}]}]
+    return path.with_suffix(".zarr")
+
+
+CHANNELS = {"axes": "CYX"}
+FLUORESCENCE = {
+    "OME-TIFF": lambda path, image: save_tiff(
+        path.with_name("cells.ome.x"),
+        image,
+        ome=True,
+        photometric="minisblack",
+        metadata={"axes": "CYX"},
+    ),
+    "ImageJ": lambda path, image: save_tiff(path, image, imagej=True, metadata={"axes": "CYX"}),
+    "TIFF": lambda path, image: save_tiff(path, image, photometric="minisblack"),
+    "OME-Zarr": lambda path, image: save_ome_zarr(path, image, ("c", "y", "x")),
+    "OME-Zarr, stains": lambda path, image: save_ome_zarr(path, image, ("stain", "y", "x")),
+    "Zarr, slices": lambda path, image: save_named_zarr(path, image, ("slice", "y", "x")),
+}
+
+
+@pytest.mark.parametrize("kind", FLUORESCENCE)
+def test_fluorescence_channels_of_files_are_never_mixed(kind: str, tmp_path: Path) -> None:
+    channels = np.moveaxis(noisy(), -1, 0).astype(np.float32)
+    path = FLUORESCENCE[kind](tmp_path / "cells", channels)
+    assert not found_in(path)
+    # Frames of a stack share one estimate of the noise; told nothing, they share nothing at all.
+    assert not found_in(path, noise="gaussian", existing="overwrite")
+    clean = normeq.images.read(tmp_path / "out" / path.name)
+    for found, channel in zip(clean, channels, strict=True):
+        alone = normeq.denoise(channel, noise="gaussian")
+        np.testing.assert_allclose(found, alone, atol=1e-5 * alone.std())
+
+
+@pytest.mark.parametrize("name", ["stain", "slice", "site", "sample"])
+def test_named_axes_are_not_colours_because_of_their_first_letter(name: str) -> None:
+    image = np.moveaxis(noisy(), -1, 0)
+    clean = normeq.denoise(xarray.DataArray(image, dims=(name, "y", "x")), noise="gaussian")
+    alone = normeq.denoise(image[0], noise="gaussian")
+    np.testing.assert_allclose(clean.values[0], alone, atol=1e-5 * alone.std())
+
+
+@pytest.mark.parametrize("name", ["S", "rgb"])
+def test_axes_named_as_colours_are_colours(name: str) -> None:
+    image = noisy()
+    clean = normeq.denoise(xarray.DataArray(image, dims=("y", "x", name)), model=TOLD)
+    np.testing.assert_array_equal(clean.values, normeq.denoise(image, axes="YXS", model=TOLD))
+
+
+def test_stacks_of_photographs_in_files_are_denoised_in_tiles(tmp_path: Path) -> None:
+    frames = np.stack([noisy(seed) for seed in range(2)]).astype(np.float32)
+    path = save_tiff(tmp_path / "frames", frames, photometric="rgb", metadata={"axes": "TYXS"})
+    [outcome] = normeq.denoise_files(path, tmp_path / "out", model=TOLD, tile=32)
+    assert outcome.status == "done", outcome.error
+    found = normeq.images.read(tmp_path / "out" / path.name)
+    whole = normeq.denoise(frames, axes="TYXS", model=TOLD)
+    np.testing.assert_allclose(found, whole, rtol=0, atol=1e-5 * whole.std())
 
 
 # What is told of their noise ------------------------------------------------------------------

@@ -49,16 +49,31 @@ def color_axis(axes: str, channels: int) -> str:
     return "C" if channels > 1 and "C" in axes else ""
 
 
+def axis_letter(name: object) -> str:
+    """Return the letter of an axis that has a name.
+
+    Rows, columns and colours (Y, X, S) need names that mean nothing else: colours are denoised
+    together, and slices, stains and sites are images of their own (Q).
+
+    >>> [axis_letter(name) for name in ("time", "Channel", "y", "rgb", "slice", None)]
+    ['T', 'C', 'Y', 'S', 'Q', 'Q']
+    """
+    plain = str(name or "Q").upper()
+    if plain in ("Y", "X", "S"):
+        return plain
+    if plain == "RGB":
+        return "S"
+    return "Q" if plain[0] in "YXS" else plain[0]
+
+
 def axes_from_names(names: Sequence[object]) -> str | None:
     """Return the letters of axes that have names, if rows and columns are among them.
 
     >>> axes_from_names(["time", "y", "x"])
     'TYX'
     """
-    plain = [str(name or "q").upper() for name in names]
-    if "Y" not in plain or "X" not in plain:
-        return None
-    return "".join(name[0] if name in ("Y", "X") or name[0] not in "YX" else "Q" for name in plain)
+    axes = "".join(map(axis_letter, names))
+    return axes if "Y" in axes and "X" in axes else None
 
 
 def checked_axes(axes: str, shape: tuple[int, ...]) -> str:

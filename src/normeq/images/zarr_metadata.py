@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from normeq.errors import InputError
-from normeq.images.axes import axes_from_names
+from normeq.images.axes import axes_from_names, axis_letter
 from normeq.images.formats import ZARR_MARKERS
 from normeq.images.physical_units import calibrated
 from normeq.images.source import Calibration
@@ -30,8 +30,8 @@ def multiscales(path: Path, group: Any) -> tuple[list[str], str | None]:
     axes = images[0].get("axes")
     if axes is None:  # before OME-Zarr 0.3 the axes were always these
         return levels, "TCZYX"[-group[levels[0]].ndim :]
-    letters = [axis["name"] if isinstance(axis, dict) else axis for axis in axes]
-    return levels, "".join(letter[0].upper() for letter in letters)
+    names = [axis["name"] if isinstance(axis, dict) else axis for axis in axes]
+    return levels, "".join(map(axis_letter, names))
 
 
 def calibration_of(group: Any) -> Calibration:
@@ -44,7 +44,7 @@ def calibration_of(group: Any) -> Calibration:
         changes = image["datasets"][0]["coordinateTransformations"]
         scale = next(change["scale"] for change in changes if change["type"] == "scale")
         for axis, size in zip(image["axes"], scale, strict=True):
-            sizes |= calibrated(axis["name"][0].upper(), size, axis.get("unit"))
+            sizes |= calibrated(axis_letter(axis["name"]), size, axis.get("unit"))
     except (LookupError, TypeError, ValueError, AttributeError, StopIteration):
         sizes = {}  # a wrong description does not cost the pixels
     try:
