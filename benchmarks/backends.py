@@ -5,8 +5,8 @@
 runs PyTorch (folded, and compiled), onnxruntime and OpenVINO, those that are installed, in one
 process on one thread, in turns, so that other load on the machine meets all of them alike. Times
 are processor time, not time on the clock: medians, and half the range between quartiles. --browser
-adds the demo in headless Chromium, whose processes are measured from outside. The table goes to
-docs/data/backends.csv and docs/export.md.
+adds the demo in headless Chromium, whose processes are measured from outside, with the default
+model and with its own. The table goes to docs/data/backends.csv and docs/export.md.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ from normeq._support.tables import write_csv
 from normeq.denoising.onnx_network import OnnxNetwork
 
 Run = Callable[[], object]
+# What the browser is timed with: the model of the other rows, and that of the demo.
+BROWSED = ("default", "default-fast")
 
 
 def backends(side: int, folder: Path) -> Iterator[tuple[str, Run]]:
@@ -66,7 +68,7 @@ def measured(runs: dict[str, Run], repeats: int) -> dict[str, list[float]]:
     return times
 
 
-def in_browser(repeats: int, folder: Path) -> tuple[str, list[float]]:
+def in_browser(model: str, repeats: int, folder: Path) -> tuple[str, list[float]]:
     """Return times of the demo on its sample of 512 x 512, after a first run that loads it."""
     import psutil
 
@@ -76,7 +78,7 @@ def in_browser(repeats: int, folder: Path) -> tuple[str, list[float]]:
     from helpers.browser import running_browser, served
     from selenium.webdriver.common.by import By
 
-    missing = write_demo(folder)
+    missing = write_demo(folder, model)
     if missing:
         raise SystemExit(missing)
     times = []
@@ -90,7 +92,7 @@ def in_browser(repeats: int, folder: Path) -> tuple[str, list[float]]:
             while browser.find_element(By.ID, "progress").is_displayed():
                 time.sleep(0.5)
             times.append(sum(sum(process.cpu_times()[:2]) for process in tree) - start)
-    return f"{PACKAGE.replace('@', ' ')}, headless Chromium", times[1:]
+    return f"{PACKAGE.replace('@', ' ')}, headless Chromium: `{model}`", times[1:]
 
 
 def row(name: str, times: list[float], megapixels: float, reference: float) -> dict[str, str]:
@@ -121,8 +123,8 @@ def main() -> None:
         times = measured(runs, given.repeats)
         reference = statistics.median(next(iter(times.values()))) / megapixels
         rows = [row(name, found, megapixels, reference) for name, found in times.items()]
-        if given.browser:
-            name, found = in_browser(3, folder / "demo")
+        for model in BROWSED if given.browser else ():
+            name, found = in_browser(model, 3, folder / model)
             rows.append(row(name, found, 512**2 / 1e6, reference))
     write_csv(DATA / "backends.csv", rows)
     fill(DOCS / "export.md", "backends", table(DATA / "backends.csv"))

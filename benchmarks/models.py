@@ -143,10 +143,15 @@ def real_rows() -> Rows:
 
 
 def photographs() -> dict[str, Any]:
-    """Count the photographs that the shipped models were trained on, by their licence."""
-    used = [row["licence"] for row in read_csv(PHOTOGRAPHS) if not row["left out because"]]
-    families = Counter(family_of(licence) for licence in used)
-    return {**dict(families.most_common()), "list": f"docs/data/{PHOTOGRAPHS.name}"}
+    """Count the photographs that the shipped models were trained on, by licence and by source."""
+    used = [row for row in read_csv(PHOTOGRAPHS) if not row["left out because"]]
+    families = Counter(family_of(row["licence"]) for row in used)
+    sources = Counter(row["source"] for row in used)
+    return {
+        "licences": dict(families.most_common()),
+        "sources": dict(sources.most_common()),
+        "list": f"docs/data/{PHOTOGRAPHS.name}",
+    }
 
 
 def family_of(licence: str) -> str:

@@ -87,9 +87,9 @@ def _of_model(name: str) -> tuple[dict[str, Any], dict[str, Any]]:
 
     model = resolve(name)
     rows: dict[str, Any] = {"model": str(installed_release(name.lower()) or name)}
-    for attribute in ("architecture", "variant", "equivariance", "blind", "channels"):
+    for attribute in ("architecture", "variant", "equivariance", "takes_sigma", "channels"):
         if hasattr(model, attribute):
-            rows[attribute] = getattr(model, attribute)
+            rows[attribute.replace("_", " ")] = getattr(model, attribute)
     if isinstance(model, OnnxNetwork):
         rows |= _of_onnx(model)
     elif isinstance(model, nn.Module):
