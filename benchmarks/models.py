@@ -22,6 +22,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import candidates
 import numpy as np
 import torch
 from pages import DATA, DOCS, fill, markdown
@@ -122,6 +123,7 @@ def ship(name: str, weights: str, tests: dict[str, Folder]) -> Rows:
     today = datetime.now(UTC).date().isoformat()
     with RELEASES.open("a", encoding="utf-8") as table:
         table.write(f"{name},{version},{today},{file_digest(file)}\n")
+    candidates.add(f"`{name}@{version}`", scores)
     return rows
 
 
@@ -278,6 +280,7 @@ def main() -> None:
     fill(PAGE, "ssim", scores_table(scores, "ssim", 3, published=False))
     fill(PAGE, "sizes", sizes_table())
     fill(PAGE, "stages", stages_table())
+    fill(PAGE, "candidates", candidates.table())
 
 
 if __name__ == "__main__":
