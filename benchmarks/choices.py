@@ -88,6 +88,7 @@ CHOICES: dict[str, dict[str, list[str]]] = {
         "batch 4": ["optimization.batch=4"],
         "batch 16": ["optimization.batch=16"],
         "average over 10 times as many steps": ["optimization.ema=0.9999"],
+        "cosine from the beginning": ["optimization.schedule=cosine"],
     },
     "photographs": {
         "as they are": _photographs(reduced=0, detail=1, sharpened=0),
@@ -152,10 +153,10 @@ class Choice:
         return f"{self.topic}-{hashlib.sha256(about.encode()).hexdigest()[:12]}"
 
     def recipe(self, *more: str) -> Recipe:
-        """Return the base recipe with the fields of the choice replaced."""
+        """Return the base recipe with more fields replaced, those of the choice last."""
         start = [f"network.init={self.init}", *GENTLE] if self.init else []
         changed = CHOICES[self.topic][self.name]
-        return load_recipe(self.base, [f"seed={self.seed}", *start, *changed, *more])
+        return load_recipe(self.base, [f"seed={self.seed}", *start, *more, *changed])
 
 
 def steps_per_second(recipe: Recipe, data: Path, count: int = 20) -> float:

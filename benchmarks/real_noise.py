@@ -3,8 +3,8 @@
     python benchmarks/real_noise.py --fmd FOLDER --cc15 FOLDER
 
 FMD holds 8-bit fluorescence images of the same name in ``raw`` and ``gt``; of two raw files with
-the same content one counts. CC15 holds camera images named ``*_real.png`` and ``*_mean.png``, whose
-channels are denoised one by one. No parameter was chosen on these pairs.
+the same content one counts. CC15 holds camera images in colour, named ``*_real.png`` and
+``*_mean.png``. No parameter was chosen on these pairs.
 """
 
 from __future__ import annotations
