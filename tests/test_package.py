@@ -98,6 +98,16 @@ def test_importing_normeq_loads_nothing_heavy(python: Path, tmp_path: Path) -> N
     assert run(python, code, tmp_path) == "[]"
 
 
+def test_denoising_imports_neither_the_compiler_of_torch_nor_scipy_stats(
+    python: Path, tmp_path: Path
+) -> None:
+    code = (
+        "import sys, numpy, normeq; normeq.denoise(numpy.eye(64), model='default');"
+        "print([m for m in ('torch._dynamo', 'sympy', 'scipy.stats') if m in sys.modules])"
+    )
+    assert run(python, code, tmp_path) == "[]"
+
+
 @pytest.mark.slow
 def test_every_dependency_is_declared(built: Path, tmp_path: Path) -> None:
     venv.create(tmp_path / "fresh", with_pip=True)

@@ -88,8 +88,8 @@ def load(source: str | os.PathLike[str]) -> Network | Wrapped:
         with torch.device("meta"):  # sizes that the file does not back cost no memory
             net = create(about["architecture"], **about["config"])
         _check_tensors(tensors, net.state_dict())
-        net.to(next(tensor.dtype for tensor in tensors.values() if tensor.is_floating_point()))
-        net.to_empty(device="cpu").load_state_dict(tensors)
+        # Cloned: those of a file are not aligned in memory, which can change the last digit.
+        net.load_state_dict({k: tensor.clone() for k, tensor in tensors.items()}, assign=True)
     except (NormeqError, RuntimeError, KeyError, TypeError, StopIteration) as error:
         raise WeightsError(
             f"{path} does not contain the network it names: {reason(error)}"

@@ -75,6 +75,8 @@ class KernelSum(nn.Module):
 
     def _on_kernels(self, weight: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
         """Apply a function to the constrained kernels, laid out as rows, and put them back."""
+        if weight.is_meta:
+            return weight
         kept = weight.shape[self.input_axis] - self.free_channels
         constrained = weight.narrow(self.input_axis, 0, kept)
         if self.input_axis == 1:  # (out, in, *kernel): one kernel for each output channel
@@ -221,6 +223,8 @@ def init_spread_(layer: nn.Module, gain: float = 1.0) -> None:
     With gain 1 the spread of equivariant features neither grows nor fades through depth.
     """
     weight: Tensor = layer.weight  # type: ignore[assignment]
+    if weight.is_meta:
+        return
     (constraint,) = layer.parametrizations["weight"]  # type: ignore[index]
     assert isinstance(constraint, KernelSum)
     if constraint.input_axis == 1:

@@ -9,7 +9,6 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.signal import fftconvolve
 
 from normeq.noise.correlation import Correlation
 from normeq.noise.simulation import coloured
@@ -51,6 +50,8 @@ def unit_probe(
     """
     if correlation.is_white:
         return _signs(key, rows, columns)
+    from scipy.signal import fftconvolve  # slow to import, and most images need no error bars
+
     down, across = (slice(side.start - _REACH, side.stop + _REACH) for side in (rows, columns))
     kernel = _kernel(correlation)
     field: Floats = fftconvolve(_signs(key, down, across), kernel, mode="valid")
