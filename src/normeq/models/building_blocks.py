@@ -273,7 +273,7 @@ def _he_init(
     layer: nn.Conv2d | nn.ConvTranspose2d | nn.Linear, fan_in: int, gain: float
 ) -> nn.Module:
     """Draw weights of variance ``2·gain²/n``: with gain 1, ReLU keeps the spread."""
-    if not layer.weight.is_meta:  # for which torch would import its compiler, in a second
+    if not layer.weight.is_meta:
         layer.weight.normal_(0.0, gain * math.sqrt(2 / fan_in))
     if layer.bias is not None:
         layer.bias.zero_()

@@ -75,7 +75,7 @@ class KernelSum(nn.Module):
 
     def _on_kernels(self, weight: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
         """Apply a function to the constrained kernels, laid out as rows, and put them back."""
-        if weight.is_meta:
+        if weight.is_meta:  # has a shape only; torch would import its compiler to compute it
             return weight
         kept = weight.shape[self.input_axis] - self.free_channels
         constrained = weight.narrow(self.input_axis, 0, kept)
@@ -223,7 +223,7 @@ def init_spread_(layer: nn.Module, gain: float = 1.0) -> None:
     With gain 1 the spread of equivariant features neither grows nor fades through depth.
     """
     weight: Tensor = layer.weight  # type: ignore[assignment]
-    if weight.is_meta:
+    if weight.is_meta:  # nothing to draw
         return
     (constraint,) = layer.parametrizations["weight"]  # type: ignore[index]
     assert isinstance(constraint, KernelSum)
