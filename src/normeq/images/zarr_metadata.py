@@ -30,8 +30,8 @@ def multiscales(path: Path, group: Any) -> tuple[list[str], str | None]:
     axes = images[0].get("axes")
     if axes is None:  # before OME-Zarr 0.3 the axes were always these
         return levels, "TCZYX"[-group[levels[0]].ndim :]
-    names = [axis["name"] if isinstance(axis, dict) else axis for axis in axes]
-    return levels, "".join(map(axis_letter, names))
+    axis_names = [axis["name"] if isinstance(axis, dict) else axis for axis in axes]
+    return levels, "".join(map(axis_letter, axis_names))
 
 
 def calibration_of(group: Any) -> Calibration:
