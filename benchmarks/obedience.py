@@ -1,6 +1,7 @@
 """Whether networks remove as much noise as they are told: docs/data/obedience.csv and its table.
 
     python benchmarks/obedience.py BSD32
+    python benchmarks/obedience.py BSD32 --only default          # keeps the rows of the others
     python benchmarks/obedience.py BSD32 --weights LABEL=FILE    # prints the rows of other weights
 
 Squares of 192 pixels with white noise are denoised by every shipped network, which is told
@@ -20,7 +21,7 @@ from pages import DATA, DOCS, fill, table
 from torch import Tensor
 
 import normeq
-from normeq._support.tables import write_csv
+from normeq._support.tables import read_csv, write_csv
 from normeq.models import shipped
 
 CSV, PAGE = DATA / "obedience.csv", DOCS / "models.md"
@@ -68,18 +69,21 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("images", type=Path, help="folder of validation images")
+    parser.add_argument("--only", action="append", metavar="MODEL", help="measure these alone")
     parser.add_argument("--weights", action="append", default=[], metavar="LABEL=WEIGHTS")
     given = parser.parse_args()
     others = dict(item.split("=", 1) for item in given.weights)
     rows = []
-    for name, weights in (others or {name: name for name in shipped()}).items():
+    for name, weights in (others or {name: name for name in given.only or shipped()}).items():
         net = normeq.load(weights)
         clean, fast = squares(given.images, net.channels), normeq.fold(net)
         for sigma in SIGMAS:
             rows.append(row(name, fast, clean, sigma))
             print(rows[-1], flush=True)
     if not others:
-        write_csv(CSV, rows)
+        measured = {row["model"] for row in rows}
+        rows += [row for row in read_csv(CSV) if row["model"] not in measured]
+        write_csv(CSV, sorted(rows, key=lambda row: row["model"]))
         fill(PAGE, "obedience", table(CSV))
 
 
