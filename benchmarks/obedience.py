@@ -83,7 +83,7 @@ def main() -> None:
     if not others:
         measured = {row["model"] for row in rows}
         rows += [row for row in read_csv(CSV) if row["model"] not in measured]
-        write_csv(CSV, sorted(rows, key=lambda row: row["model"]))
+        write_csv(CSV, sorted(rows, key=lambda row: row["model"].strip("`")))
         fill(PAGE, "obedience", table(CSV))
 
 
