@@ -5,8 +5,8 @@
 runs PyTorch (folded, and compiled), onnxruntime and OpenVINO, those that are installed, in one
 process on one thread, in turns, so that other load on the machine meets all of them alike. Times
 are processor time, not time on the clock: medians, and half the range between quartiles. --browser
-adds the demo in headless Chromium, whose processes are measured from outside, with the default
-model and with its own. The table goes to docs/data/backends.csv and docs/export.md.
+adds the demo in headless Chromium, whose processes are measured from outside, also with the fast
+model. The table goes to docs/data/backends.csv and docs/export.md.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from normeq._support.tables import write_csv
 from normeq.denoising.onnx_network import OnnxNetwork
 
 Run = Callable[[], object]
-# What the browser is timed with: the model of the other rows, and that of the demo.
+# What the browser is timed with: the model of the demo, and one at half the cost.
 BROWSED = ("default", "default-fast")
 
 

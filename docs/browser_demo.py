@@ -25,12 +25,10 @@ PAGE = Path(__file__).parent / "demo_page"
 #: Where the npm package is kept between builds.
 CACHE = Path(__file__).parents[1] / "build" / "npm"
 PACKAGE = "onnxruntime-web@1.30.0"
-#: Browsers compute slowly, and tiles overlap by the receptive field, which is small here.
-MODEL = "default-fast"
 FILES = ("ort.wasm.min.mjs", "ort-wasm-simd-threaded.mjs", "ort-wasm-simd-threaded.wasm")
 
 
-def write_demo(folder: Path, model: str | nn.Module = MODEL) -> str | None:
+def write_demo(folder: Path, model: str | nn.Module = "default") -> str | None:
     """Write the whole demo; return a sentence about what is missing, if something is.
 
     Parameters

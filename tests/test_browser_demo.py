@@ -131,7 +131,7 @@ def test_a_dropped_image_is_denoised_like_a_chosen_one(browser: WebDriver, tmp_p
 
 
 def test_colours_and_tiles(browser: WebDriver, tmp_path: Path) -> None:
-    noisy = np.random.default_rng(1).integers(60, 200, (40, 730, 3), np.uint8)  # two tiles
+    noisy = np.random.default_rng(1).integers(60, 200, (40, 1090, 3), np.uint8)  # two tiles
     run(browser, save(tmp_path / "b.png", noisy))
     found = result(browser).astype(int)
     for channel in range(3):

@@ -6,7 +6,7 @@ ort.env.wasm.wasmPaths = new URL("./ort/", import.meta.url).href;
 // Threads share memory, which browsers allow only to pages that are served as isolated.
 ort.env.wasm.numThreads = self.crossOriginIsolated ? Math.min(4, navigator.hardwareConcurrency) : 1;
 
-const LARGEST_TILE = 704; // pixels a side with the halo: about 200 MB of activations
+const LARGEST_TILE = 1056; // pixels a side with the halo: about 450 MB of activations
 let loaded = null;
 
 async function load() {
