@@ -191,9 +191,9 @@ FLUORESCENCE = {
         image,
         ome=True,
         photometric="minisblack",
-        metadata={"axes": "CYX"},
+        metadata=CHANNELS,
     ),
-    "ImageJ": lambda path, image: save_tiff(path, image, imagej=True, metadata={"axes": "CYX"}),
+    "ImageJ": lambda path, image: save_tiff(path, image, imagej=True, metadata=CHANNELS),
     "TIFF": lambda path, image: save_tiff(path, image, photometric="minisblack"),
     "OME-Zarr": lambda path, image: save_ome_zarr(path, image, ("c", "y", "x")),
     "OME-Zarr, stains": lambda path, image: save_ome_zarr(path, image, ("stain", "y", "x")),
@@ -212,6 +212,12 @@ def test_fluorescence_channels_of_files_are_never_mixed(kind: str, tmp_path: Pat
     for found, channel in zip(clean, channels, strict=True):
         alone = normeq.denoise(channel, noise="gaussian")
         np.testing.assert_allclose(found, alone, atol=1e-5 * alone.std())
+
+
+def test_samples_of_a_pixel_that_are_not_rgb_are_not_colours(tmp_path: Path) -> None:
+    image = np.clip(noisy(), 0, 255).astype(np.uint8)
+    path = save_tiff(tmp_path / "gray", image, photometric="minisblack", planarconfig="contig")
+    assert not found_in(path)
 
 
 @pytest.mark.parametrize("name", ["stain", "slice", "site", "sample"])

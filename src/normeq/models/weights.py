@@ -90,7 +90,7 @@ def load(source: str | os.PathLike[str]) -> Network | Wrapped:
         _check_tensors(tensors, net.state_dict())
         # Cloned: those of a file are not aligned in memory, which can change the last digit.
         net.load_state_dict({k: tensor.clone() for k, tensor in tensors.items()}, assign=True)
-    except (NormeqError, RuntimeError, KeyError, TypeError, StopIteration) as error:
+    except (NormeqError, RuntimeError, KeyError, TypeError) as error:
         raise WeightsError(
             f"{path} does not contain the network it names: {reason(error)}"
         ) from error
